@@ -186,7 +186,7 @@ CALLS, TRIAL_CALLS = (2048, 16_384, 65_536), (6, 12, 24)
 @contextmanager
 def restored_kernels() -> Iterator[None]:
     """Restore the settings of torch that exact batching changes, before the next measurement."""
-    flags = {name: operator.attrgetter(name)(torch.backends) for name in environment.FLAGS}
+    flags = {name: operator.attrgetter(name)(torch.backends) for name in environment.TORCH_FLAGS}
     deterministic = torch.are_deterministic_algorithms_enabled()
     try:
         yield

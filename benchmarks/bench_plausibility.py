@@ -47,7 +47,7 @@ class ForgedContext:
         self.view, self.benchmark = view, view.benchmark
         self.reported: dict[str, tuple[()]] = {}
         self.registry_facts: dict[str, int] = {}
-        self.digest: str | None = None
+        self.scores_digest: str | None = None
         self.rounding = None
         self.vector = view.row
         self.peers, self.cells, self.model_id, self.policy = peers_of(()), (), "", Policy()

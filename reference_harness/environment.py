@@ -22,18 +22,20 @@ if TYPE_CHECKING:  # the process in a sandbox needs no models of files
     from .formats.run_record import HarnessRef
 
 DISTRIBUTION = "geneb-ci"
+"""Name under which this program is installed."""
 PACKAGES = (
     "numpy", "scipy", "scikit-learn", "threadpoolctl", "torch", "transformers", "tokenizers",
     "safetensors", "huggingface-hub",
 )  # fmt: skip
 """Packages whose version can change an embedding or a score, recorded if installed."""
-OTHER_DISTRIBUTIONS = (DISTRIBUTION, "huggingface-hub", "ray", "msgpack", "protobuf", "psutil")
+UNRECORDED_DISTRIBUTIONS = (DISTRIBUTION, "huggingface-hub", "ray", "msgpack", "protobuf", "psutil")
 """Distributions that move files and text and change no number. They and all that they require are
 not recorded unless in `PACKAGES`, so that neither a download of weights nor a cluster changes the
 identity of a run. Ray's requirements are listed here too, as they may be installed without Ray."""
 SHORT_SEQUENCE = "ACGT" * 16
 """A sequence that every model accepts; embedding it imports what a forward pass needs."""
 GIT_SECONDS = 10  # git status of this repository takes well under a second
+"""Time limit of a git command; `git status` of this repository takes well under a second."""
 
 
 def packages() -> dict[str, str]:
@@ -90,7 +92,7 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
         extractor.extract_embeddings([SHORT_SEQUENCE], batch_size=1)
     modules = {name.partition(".")[0] for name in sys.modules}
     versions = packages()
-    known_names = _required(OTHER_DISTRIBUTIONS) | versions.keys()
+    known_names = _with_requirements(UNRECORDED_DISTRIBUTIONS) | versions.keys()
     other_names = {
         name
         for name, distribution in _distributions().items()
@@ -108,14 +110,14 @@ def _modules_of(distribution: Distribution) -> set[str]:
     """
     if modules := (distribution.read_text("top_level.txt") or "").split():
         return set(modules)
-    first_parts = set(_FIRST_PART.findall(distribution.read_text("RECORD") or ""))
+    first_parts = set(_FIRST_PATH_PART.findall(distribution.read_text("RECORD") or ""))
     return {
         first_part if is_folder else inspect.getmodulename(first_part) or ""
         for first_part, is_folder in first_parts
     }
 
 
-def _required(distributions: Iterable[str]) -> set[str]:
+def _with_requirements(distributions: Iterable[str]) -> set[str]:
     """Return distributions with all that they require, without extras."""
     installed, required = _distributions(), set[str]()
     pending_names = list(distributions)
@@ -126,14 +128,15 @@ def _required(distributions: Iterable[str]) -> set[str]:
         required.add(name)
         for line in _metadata_values(installed[name], "Requires-Dist") if name in installed else ():
             requirement, _, condition = line.partition(";")
-            if "extra" not in condition and (match := _NAME.match(requirement)):
+            if "extra" not in condition and (match := _DISTRIBUTION_NAME.match(requirement)):
                 pending_names.append(_normalised_name(match.group()))
     return required
 
 
-_FIRST_PART = re.compile(r'^"?([^,/\n]*)(/?)', re.MULTILINE)
+_FIRST_PATH_PART = re.compile(r'^"?([^,/\n]*)(/?)', re.MULTILINE)
 """The first part of the path on each line of a RECORD, and "/" if it is a folder."""
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_DISTRIBUTION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""The name of a distribution at the beginning of a requirement."""
 
 
 def _normalised_name(name: str) -> str:
@@ -170,6 +173,7 @@ def git_refusal() -> str:
 
 
 def _git(folder: Path, *words: str) -> str | None:
+    """Return the output of a git command in a folder; None if it fails."""
     output, refusal = _git_output_and_error(folder, *words)
     return None if refusal else output
 
@@ -216,11 +220,11 @@ def tf32(device: str) -> bool:
     """Return whether embeddings on a device may have been computed with TF32 (11-bit mantissa)."""
     if not device.startswith("cuda") or "torch" not in sys.modules:
         return False
-    return any(name.endswith("allow_tf32") for name in _flags_on(sys.modules["torch"]))
+    return any(name.endswith("allow_tf32") for name in _torch_flags_on(sys.modules["torch"]))
 
 
-def _flags_on(torch: Any) -> list[str]:  # the module
-    """Return the names of `FLAGS` that are on, or whose state torch cannot report."""
+def _torch_flags_on(torch: Any) -> list[str]:  # the module
+    """Return the names of `TORCH_FLAGS` that are on, or whose state torch cannot report."""
 
     def is_on(flag: str) -> bool:
         try:
@@ -228,10 +232,11 @@ def _flags_on(torch: Any) -> list[str]:  # the module
         except RuntimeError:  # set by the older and the newer of torch's interfaces
             return True
 
-    return [name for name in FLAGS if is_on(name)]
+    return [name for name in TORCH_FLAGS if is_on(name)]
 
 
 def _matmul_precision(torch: Any) -> str:  # the module
+    """Return torch's precision of matrix products; `MIXED` if devices differ."""
     try:
         return str(torch.get_float32_matmul_precision())
     except RuntimeError:  # as above
@@ -256,7 +261,7 @@ def set_exact() -> None:
     set_tf32(allowed=False)
 
 
-FLAGS = (
+TORCH_FLAGS = (
     "cuda.matmul.allow_tf32",
     "cudnn.allow_tf32",
     "cudnn.benchmark",
@@ -291,7 +296,7 @@ def numerics(extractor: object) -> dict[str, Any]:
         "deterministic": bool(torch.are_deterministic_algorithms_enabled()),
         "matmul_precision": _matmul_precision(torch),
         "compiled": getattr(extractor, "compiled", False) is True,
-        "flags": _flags_on(torch),
+        "flags": _torch_flags_on(torch),
     }
 
 

@@ -57,6 +57,7 @@ class DataError(HarnessError):
     """Invalid task data. The message names file, line and value of each error."""
 
     def __init__(self, faults: list[str]) -> None:
+        """Store the errors, and make the message from the first `FAULTS_SHOWN`."""
         self.faults = tuple(faults)
         listed_faults = list(faults[:FAULTS_SHOWN])
         if hidden_count := len(faults) - len(listed_faults):

@@ -10,7 +10,7 @@ from .formats.receipt_cells import EqualEmbeddings, ReceiptCells, ReceiptRefit
 from .formats.rescored import Rescored
 from .formats.run_record import RunRecord
 from .other_probes.report import Probes
-from .schema_files import schema
+from .schema_files import schema_path
 from .worker_options import WorkerOptions
 
 SCHEMAS: dict[str, tuple[type, str]] = {
@@ -27,7 +27,7 @@ SCHEMAS: dict[str, tuple[type, str]] = {
 
 def contents() -> dict[Path, bytes]:
     """Return the bytes of each file that this package generates, by path."""
-    folder = schema("benchmark.json").parent
+    folder = schema_path("benchmark.json").parent
     return {folder / "benchmark-mini.json": dumps(mini.definition())} | {
         folder / f"{name}.schema.json": dumps(json_schema(kind, title))
         for name, (kind, title) in SCHEMAS.items()

@@ -19,16 +19,20 @@ from .data.benchmark import geneb, new_definition
 from .data.task_data import REVISION_EXPLANATION, Split, TaskData, content_revision, task_definition
 
 SEED = 2026
-"""Seed of all tasks; another one would make another benchmark with another digest."""
+"""Seed of all tasks; another seed would make another benchmark with another digest."""
 
 REPO_ID = "builtin:geneb-mini"
-NOISE = 0.08
+"""Stands in records for the repository of the task data, as the tasks are generated."""
+RANDOM_LABEL_SHARE = 0.08
 """Share of random labels, so that no method reaches MCC 1 and ties are rare."""
 
 Letters = npt.NDArray[np.uint8]
-Plant = Callable[[np.random.RandomState, Letters, int], None]
-"""Function that writes the signal of a class, the last argument, into the letters of a sequence."""
+"""The letters of a sequence, as ASCII codes."""
+SignalWriter = Callable[[np.random.RandomState, Letters, int], None]
+"""Function that changes the letters of a sequence so that its class, the last argument, can be
+seen."""
 _ALPHABET = np.frombuffer(b"ACGT", dtype=np.uint8)
+"""The letters A, C, G, T, as ASCII codes."""
 
 
 @dataclass(frozen=True)
@@ -39,120 +43,129 @@ class MiniTask:
     label: str
     """Name of the task on the board."""
     category: str
-    plant: Plant
+    """Name of the category of the board."""
+    write_signal: SignalWriter
+    """Writes into a sequence what distinguishes its class."""
     classes: int = 2
+    """Number of classes."""
     length: tuple[int, int] = (80, 160)
     """Letters of the shortest and of the longest possible sequence."""
     n_train: int = 360
+    """Number of training sequences."""
     n_test: int = 160
+    """Number of test sequences."""
 
 
 def _write_word(letters: Letters, word: str, position: int) -> None:
+    """Replace the letters from a position on by a word."""
     letters[position : position + len(word)] = np.frombuffer(word.encode(), dtype=np.uint8)
 
 
 def _random_position(rng: np.random.RandomState, low: int, high: int) -> int:
+    """Return a random integer from `low` to `high - 1`."""
     return low + int(rng.random_sample() * (high - low))
 
 
-def composition(*strengths: float) -> Plant:
+def gc_content(*strengths: float) -> SignalWriter:
     """Return a function that redraws a share `strengths[c]` of class c's letters as G or C."""
 
-    def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
+    def write_signal(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         redrawn = rng.random_sample(len(letters)) < strengths[label]
         strong_letters = _ALPHABET[1 + (rng.random_sample(len(letters)) < 0.5)]  # noqa: PLR2004 - C or G
         letters[redrawn] = strong_letters[redrawn]
 
-    return plant
+    return write_signal
 
 
-def motif(*words: str, copies: int = 1, chance: float = 0.9) -> Plant:
-    """Return a function that writes `copies` of `words[c]`, each with probability `chance`."""
+def motif(*words: str, copies: int = 1, chance: float = 0.9) -> SignalWriter:
+    """Return a function that writes the word of a class up to `copies` times."""
 
-    def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
+    def write_signal(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         for _ in range(copies):
             position = _random_position(rng, 0, len(letters) - len(words[label]))
             if rng.random_sample() < chance:
                 _write_word(letters, words[label], position)
 
-    return plant
+    return write_signal
 
 
-def periodic_letter(period: int, letter: str, chance: float) -> Plant:
+def periodic_letter(period: int, letter: str, chance: float) -> SignalWriter:
     """Return a function that writes `letter` into sequences of class 1, with a period.
 
     Every `period`-th letter, from a random one on, is replaced with probability `chance`.
     """
 
-    def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
+    def write_signal(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         phase = _random_position(rng, 0, period)
         is_written = rng.random_sample(len(letters)) < chance
         is_in_phase = np.arange(len(letters)) % period == phase
         if label:
             letters[is_in_phase & is_written] = ord(letter)
 
-    return plant
+    return write_signal
 
 
-def order(first_word: str, second_word: str) -> Plant:
-    """Return a function that writes both words, in reversed order for class 1."""
+def word_order(first_word: str, second_word: str) -> SignalWriter:
+    """Return a function that writes two words; class 1 has the first word first."""
 
-    def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
+    def write_signal(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         words = (first_word, second_word) if label else (second_word, first_word)
         middle = len(letters) // 2
         for word, low, high in zip(words, (0, middle), (middle, len(letters)), strict=True):
             _write_word(letters, word, _random_position(rng, low, high - len(word)))
 
-    return plant
+    return write_signal
 
 
-def no_cpg(chance: float) -> Plant:
+def lost_cpg(chance: float) -> SignalWriter:
     """Return a function that changes each CG of class 1 to TG with probability `chance`.
 
     This is a frequent mutation of methylated DNA.
     """
 
-    def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
+    def write_signal(rng: np.random.RandomState, letters: Letters, label: int) -> None:
         sites = np.flatnonzero((letters[:-1] == ord("C")) & (letters[1:] == ord("G")))
         changed_sites = sites[rng.random_sample(len(sites)) < chance]
         if label:
             letters[changed_sites] = ord("T")
 
-    return plant
+    return write_signal
 
 
-def all_of(*plants: Plant) -> Plant:
+def all_signals(*writers: SignalWriter) -> SignalWriter:
     """Return a function that writes the signals of several such functions, in order."""
 
-    def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
-        for write_signal in plants:
-            write_signal(rng, letters, label)
+    def write_signal(rng: np.random.RandomState, letters: Letters, label: int) -> None:
+        for writer in writers:
+            writer(rng, letters, label)
 
-    return plant
+    return write_signal
 
 
 TASKS = (
-    MiniTask("mini_histone", "Histone, GC", "Histone Mod.", composition(0.0, 0.18)),
+    MiniTask("mini_histone", "Histone, GC", "Histone Mod.", gc_content(0.0, 0.18)),
     MiniTask("mini_promoter", "TATA box", "Promoters", motif("GCAGCC", "TATAAA", copies=2)),
-    MiniTask("mini_enhancer", "Three grades of GC", "Enhancers", composition(0.0, 0.15, 0.3), 3),
-    MiniTask("mini_methylation", "CpG loss", "DNA Methyl.", no_cpg(0.7), length=(120, 200)),
+    MiniTask("mini_enhancer", "Three grades of GC", "Enhancers", gc_content(0.0, 0.15, 0.3), 3),
+    MiniTask("mini_methylation", "CpG loss", "DNA Methyl.", lost_cpg(0.7), length=(120, 200)),
     MiniTask("mini_splice", "Donor, acceptor, none", "Splice Sites",
              motif("CAGGTAAGT", "TTTTTTCAGG", "ACGATCATG"), 3, (60, 60)),
     MiniTask("mini_lncrna", "Weak repeat", "lncRNA", motif("AATAAT", "GGCGGC"), length=(200, 400)),
     MiniTask("mini_mouse", "Two motifs", "Mouse Enh.",
-             all_of(composition(0.0, 0.06), motif("TGACTCA", "CACGTG", chance=0.6)),
+             all_signals(gc_content(0.0, 0.06), motif("TGACTCA", "CACGTG", chance=0.6)),
              length=(101, 101)),
-    MiniTask("mini_tf", "Motif order", "TF Binding", order("TGACGTCA", "GGGCGGGG"),
+    MiniTask("mini_tf", "Motif order", "TF Binding", word_order("TGACGTCA", "GGGCGGGG"),
              length=(101, 101)),
-    MiniTask("mini_species", "Four species", "Species Clf.", all_of(composition(0, 0, 0.15, 0.15),
-             motif("AAGCTT", "GAATTC", "AAGCTT", "GAATTC", copies=2)), 4, (60, 300)),
+    MiniTask("mini_species", "Four species", "Species Clf.",
+             all_signals(gc_content(0, 0, 0.15, 0.15),
+                         motif("AAGCTT", "GAATTC", "AAGCTT", "GAATTC", copies=2)), 4, (60, 300)),
     MiniTask("mini_regulatory", "Rhythm of ten", "Regulatory", periodic_letter(10, "A", 0.8)),
     MiniTask("mini_phage", "Virus or phage", "Virus/Phage",
-             all_of(composition(0.0, 0.1), motif("GATC", "CTAG", copies=2)), length=(60, 500)),
+             all_signals(gc_content(0.0, 0.1), motif("GATC", "CTAG", copies=2)), length=(60, 500)),
     MiniTask("mini_coding", "Rhythm of three", "Coding/NC", periodic_letter(3, "G", 0.35)),
     MiniTask("mini_chromatin", "Rare motif", "Chromatin Acc.",
              motif("CCGCGAGG", "CCACTAGG", copies=2, chance=0.5)),
 )  # fmt: skip
+"""The tasks, one per category, with their signals."""
 
 
 def generate(task: MiniTask, seed: int = SEED) -> TaskData:
@@ -169,16 +182,17 @@ def generate(task: MiniTask, seed: int = SEED) -> TaskData:
 
 
 def _generated_split(rng: np.random.RandomState, task: MiniTask, count: int) -> Split:
+    """Return `count` random sequences of alternating classes, a few with a random label."""
     sequences, labels = [], []
     for row in range(count):
         label = row % task.classes
         low, high = task.length
         length = _random_position(rng, low, high + 1)
         letters = _ALPHABET[(rng.random_sample(length) * 4).astype(np.int64)]
-        task.plant(rng, letters, label)
+        task.write_signal(rng, letters, label)
         noise_draw, label_draw = rng.random_sample(2)
         sequences.append(letters.tobytes().decode())
-        labels.append(int(label_draw * task.classes) if noise_draw < NOISE else label)
+        labels.append(int(label_draw * task.classes) if noise_draw < RANDOM_LABEL_SHARE else label)
     return Split(sequences, np.asarray(labels, dtype=np.int64))
 
 

@@ -9,7 +9,7 @@ import click
 UNLIMITED_COLUMNS = 10_000
 """Columns without a terminal: in a pipe, lines are not wrapped."""
 INDENT = "    "
-"""Indent of the continuation of a line."""
+"""Indent of the further lines of a wrapped line."""
 SHOWN_MAX = 3
 """Maximum number of names that a message lists; the number of others is added."""
 

@@ -38,9 +38,13 @@ from .loading.loader import load
 from .worker_options import WorkerOptions, read_options
 
 MAGIC = b"GENEBEMB"
+"""First bytes of the result."""
 VERSION = 1
+"""Version of the format of the result."""
 HEADER = struct.Struct("<8sHHIQQ")
+"""Layout of the header of the result."""
 PIECE_BYTES = 1 << 20  # bytes per write
+"""Number of bytes that are written at once."""
 
 FAILED_CODE = 3
 """Exit code of an expected error, whose reason was printed."""
@@ -53,7 +57,7 @@ BUDGET_PREFIX = "token budget: "
 LETTERS_PREFIX = "letters embedded: "
 """Beginning of a line with the number of letters embedded so far."""
 LETTERS_SECONDS = 10.0
-"""Seconds between two such lines: a day of them is 300 kB of the text that may be printed."""
+"""Seconds between two lines with `LETTERS_PREFIX`: a day of them is 300 kB of text."""
 
 NOT_COMPILED_NOTICE = b"compile=true was left out: the model is run as it is\n"
 """Printed if torch compiled the model in the run: a sandbox has no compiler, and compiling changes
@@ -107,7 +111,7 @@ def limit_process(options: WorkerOptions) -> None:
 
 
 def note_attempts() -> None:
-    """Print a line the first time that foreign code causes each event of `NOTED_EVENTS`."""
+    """Print a line the first time that the extractor's code causes each event of `NOTED_EVENTS`."""
     noted: set[str] = set()
 
     def hook(event: str, _: tuple[object, ...]) -> None:

@@ -27,13 +27,16 @@ class WorkerOptions:
     name_model: str
     """Name on the Hub, or the folder of the weights inside the sandbox."""
     device: str
+    """Device of torch on which to embed."""
     options: dict[str, str]
     """Keyword arguments of the extractor's constructor, as text.
 
     Integers, true, false and none are converted.
     """
     batching: BatchingMode
+    """How sequences are grouped into batches."""
     token_budget: Annotated[int, Ge(1)] = DEFAULT_TOKEN_BUDGET
+    """Maximum number of padded tokens of a batch."""
     measure: bool = False
     """Whether the token budget is measured from the memory.
 

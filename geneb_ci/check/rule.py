@@ -189,11 +189,7 @@ class Context:
         """The digest of all scores; None without scores."""
         return results_digest(self.member("results"))
 
-    def unmet_need(self, needs: tuple[Need, ...]) -> Need | None:
-        """Return the first of a rule's needs that is not met, or None if all are met."""
-        return next((need for need in needs if not self._meets(need)), None)
-
-    def _meets(self, need: Need) -> bool:
+    def meets(self, need: Need) -> bool:
         """Whether a need is met; computed once."""
         if need not in self._met_needs:
             self._met_needs[need] = _NEED_TESTS[need](self)

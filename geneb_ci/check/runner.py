@@ -233,7 +233,7 @@ def _upgraded_entry(document: Document, registry: ModelRegistry) -> Mapping[str,
 def _unmet_need(rule: Rule, context: Context) -> Need | None:
     """Return the first need of a rule that is not met; None if the rule can be run."""
     try:
-        return context.unmet_need(rule.needs)
+        return next((need for need in rule.needs if not context.meets(need)), None)
     except Exception:  # noqa: BLE001 (the rule then runs into the same error and reports it)
         return None
 

@@ -23,7 +23,7 @@ RECORD_MARKER = "<!-- geneb-ci:record:1 "
 _RECORD_PART_LINE = re.compile(
     re.escape(RECORD_MARKER) + r"([0-9a-f]{64}) (\d{1,3}/\d{1,3} [A-Za-z0-9+/=:]{1,60000}) -->"
 )
-"""First line of such a comment: digest of the whole record, number of the part, and its text."""
+"""First line of a comment with a part of a record: digest of the record, number, and text."""
 _RELATIVE_PATH_PATTERN = r"^([\w-][\w.-]*/)+[\w-][\w.-]*$"
 """Form of a relative path that stays below its folder."""
 PART_CHARACTERS_MAX = 60_000

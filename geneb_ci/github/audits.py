@@ -39,7 +39,7 @@ AUDIT_BRANCH_PREFIX = "geneb-audit"
 AUDIT_MARKER = "<!-- geneb-ci:audit:1 "
 """Beginning of our comment on the audits of a pull request."""
 _ORDERS_LINE = re.compile(re.escape(AUDIT_MARKER) + r"([A-Za-z0-9+/=: ]{0,60000})-->")
-"""First line of this comment: every order with a draw, as one hidden line."""
+"""First line of our comment on audits, which is hidden and has every order with a draw."""
 ORDERS_MAX = 6
 """Maximum number of draws that a comment keeps: each takes up to 8,000 of its 65,536 characters."""
 AUDITED_PULLS_MAX = 500
@@ -47,6 +47,7 @@ AUDITED_PULLS_MAX = 500
 RETRY_FIX = (
     "run the workflow audit again; if the pull request has a new commit, set the label again"
 )
+"""Advice after an audit that failed."""
 _RESTORE_FIX = "restore the first line of that comment from its edit history"
 _REASON_MAX = 300  # characters of an error message in a comment
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 VERDICT_MARKER = "<!-- geneb-ci:verdict:1 "
 """Beginning of our comment with the verdict on a pull request."""
 _VERDICT_LINE = re.compile(re.escape(VERDICT_MARKER) + r"([A-Za-z0-9+/=]{1,32000}) -->")
-"""First line of this comment, which is hidden and has the verdict as base64."""
+"""First line of our comment with a verdict, which is hidden and has the verdict as base64."""
 _OMISSION_LINE_MAX = 120  # characters of the line that counts the findings not listed
 _RULE_LINKS_MAX = 20  # links to rules in the last line of the comment
 _SHOWN_SHA_DIGITS = 12

@@ -128,10 +128,13 @@ class WaitingLimits:
 
 
 WAITING_LIMITS = WaitingLimits()
+"""The limits that every connection to GitHub has."""
 
 RETRY_FIX = "run the command again; nothing is written twice"
+"""Advice after a failed request that can be repeated."""
 EFFECT_TIME = "usually within two minutes; if GitHub delays, at the next sweep"
 """Text on when an event has its effect: GitHub promises no time for events and schedules."""
 QUEUED_FIX = (
     f"wait: nothing was written, and new commits of an open pull request are checked {EFFECT_TIME}"
 )
+"""Advice if a pull request has other commits than those to be checked."""

@@ -51,7 +51,7 @@ exec tools/audit-job requirements/dev.txt
 PROBE_SCRIPT = f"{JOB_SCRIPT.rstrip()} doctor\n"
 """The script of a Job that shows which levels of the sandbox work in it."""
 PROBE_SECONDS = 1800
-"""Time limit of this Job."""
+"""Time limit of the Job that tests the sandbox."""
 _LEVEL_LINE = re.compile(r"\s*(\d)  [^:]+: yes")
 """Line in which `geneb-ci doctor` prints a sandbox level that works."""
 _LOG_TAIL_LINES = 20  # lines of a failed Job's log that are shown

@@ -32,6 +32,7 @@ Id = Annotated[int, Field(ge=0)]
 REPORT_FIX = (
     "run the command again; if it fails again, report this message to the maintainers of geneb-ci"
 )
+"""Advice after an answer of GitHub that cannot be understood."""
 
 
 def lenient(default: Any) -> WrapValidator:

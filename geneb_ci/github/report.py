@@ -35,7 +35,7 @@ from geneb_ci.github.waiting_list import update_waits
 HEALTH_TITLE = "geneb-ci: the Space is not what main says"
 """Title of the issue that is open while the Space differs from main."""
 HEALTH_MARK = "<!-- geneb-ci:health:1 -->"
-"""Beginning of the text of this issue, by which it is recognised."""
+"""Beginning of the text of the issue about a Space that differs from main."""
 OPENED, UPDATED, CLOSED = "opened", "updated", "closed"
 LABELS = {
     PullOutcome.PASSED: "geneb: passed",
@@ -61,6 +61,7 @@ _STALE_DESCRIPTION = (
 )
 """Description of a status that withdraws an outdated verdict."""
 _RETRY_FIX = "wait for the next sweep, which compares with the new main; nothing was written"
+"""Advice if main has changed since the verdict was computed."""
 _MISSING_LABEL_FIX = 'create it once: gh label create "{}"'
 
 

@@ -32,7 +32,7 @@ ISSUE_TITLE = "geneb-ci: pull requests that wait"
 WAITS_MARKER = "<!-- geneb-ci:waits:1 "
 """Beginning of the text of the issue that lists the waiting pull requests."""
 _WAITS_LINE = re.compile(re.escape(WAITS_MARKER) + r"([A-Za-z0-9+/=:]{1,60000}) -->")
-"""First line of this issue, which is hidden and has the list as data."""
+"""First line of the issue with the waiting pull requests: the list as data, hidden."""
 FIRST_WAIT = dt.timedelta(minutes=30)
 """Time before the second attempt; it doubles with each further one, up to `LONGEST_WAIT`."""
 LONGEST_WAIT = dt.timedelta(days=1)

@@ -238,14 +238,8 @@ class Peers:
         file_ids = {read.model_id for read in rows_read if read.model_id}
         for peer in self.population:
             if isinstance(peer, RowWithoutFile):
-                row = (
-                    PeerRow(peer.path, peer.score_names, peer.scores)
-                    if peer.path in candidates
-                    else None
-                )
-                read = ReadRow(
-                    peer.path, peer.model_id, peer.digest, _skeleton_pairs(peer.model_id, ""), row
-                )
+                row = peer._replace(display="")  # only ids are compared with those of such rows
+                read = row.as_read(peer.path, keep_scores=peer.path in candidates)
             elif peer not in self._path_set:
                 read = self._row(peer, shared_names, keep_scores=peer in candidates)
             else:

@@ -12,7 +12,7 @@ import click
 from reference_harness.errors import OptionError, known_name
 from reference_harness.extractors import BUILTINS
 from reference_harness.formats.old_options import earlier_name
-from reference_harness.loading.built_in import built_in
+from reference_harness.loading.built_in import built_in_identity
 
 if TYPE_CHECKING:
     from reference_harness.conformance import PropertyResult
@@ -82,7 +82,7 @@ def digest(name: str) -> None:
         exact_name = known_name(f"no built-in extractor {name!r}", short_name, tuple(BUILTINS))
     except OptionError as error:
         raise click.UsageError(str(error)) from error
-    click.echo(json.dumps(built_in(exact_name)._asdict()))
+    click.echo(json.dumps(built_in_identity(exact_name)._asdict()))
 
 
 @extractors.command()
@@ -185,8 +185,8 @@ def check(
                 device,
                 folder=folder,
                 options=arguments,
-                seconds=conformance.SECONDS if seconds is None else seconds,
-                letters=conformance.LETTERS if letters is None else letters,
+                seconds=conformance.PROPERTY_SECONDS_MAX if seconds is None else seconds,
+                letters=conformance.SEQUENCE_LETTERS_MAX if letters is None else letters,
                 select=select,
                 full=not quick,
                 batching=plan,

@@ -7,13 +7,13 @@ This is not a sandbox.
 
 from .properties import PROPERTIES, QUICK, Property
 from .result import TOLERANCES, Outcome, PropertyResult
-from .runner import LETTERS, SECONDS, UnknownPropertyError, check
+from .runner import PROPERTY_SECONDS_MAX, SEQUENCE_LETTERS_MAX, UnknownPropertyError, check
 
 __all__ = [
-    "LETTERS",
     "PROPERTIES",
+    "PROPERTY_SECONDS_MAX",
     "QUICK",
-    "SECONDS",
+    "SEQUENCE_LETTERS_MAX",
     "TOLERANCES",
     "Outcome",
     "Property",

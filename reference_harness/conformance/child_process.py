@@ -24,6 +24,7 @@ class _LineListener(SilentListener):
     """Writes the progress of a full check as lines, which also show that the process is alive."""
 
     def __init__(self, results_file: IO[str]) -> None:
+        """Store the open file to which lines are written."""
         self._results = results_file
 
     def begin(self, task_id: str, sequences: int) -> None:
@@ -127,6 +128,7 @@ def _error_location(error: BaseException) -> str:
 
 
 def _write(results_file: IO[str], line: dict[str, object]) -> None:
+    """Write a line of JSON and flush it."""
     results_file.write(json.dumps(line) + "\n")
     results_file.flush()
 

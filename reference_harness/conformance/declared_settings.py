@@ -14,10 +14,10 @@ from .result import TOLERANCES, BrokenError, UnverifiedError
 from .sequences import many_sequences, random_letters
 from .subject import Subject, call_code
 
-LETTERS = 60
+SEQUENCE_LETTERS = 60
 """Length of the sequences: ten tokens of six letters, so that the mean differs from every single
 token."""
-SEQUENCES = 3
+SEQUENCE_COUNT = 3
 """Number of sequences that must all agree with a layer and a pooling."""
 CLOSE_FACTOR = 4.0
 """A distance of up to this factor times the smallest counts as equal to it, because of rounding."""
@@ -30,6 +30,7 @@ POOLINGS = {"mean": "mean", "average": "mean", "avg": "mean", "cls": "cls", "fir
 """The pooling that each declared word means; a declaration in other words cannot be verified."""
 
 _HALF_TYPES = ("bfloat16", "float16")
+"""Names of the half-precision types."""
 SUM_TOLERANCE = 1e-4
 """Largest tolerance for which sums of two poolings are searched: with a larger one, a sum could not
 be distinguished from one pooling of fewer tokens."""
@@ -42,14 +43,17 @@ SUMMED_MODULES_MAX = 100
 
 
 @dataclass(frozen=True)
-class _Match:
-    """Pooled hidden states of a module, and their distance from the embeddings."""
+class _PoolingMatch:
+    """A module and a pooling, whose result is compared with the embeddings."""
 
     path: str
+    """Dotted name of the module."""
     pooling: str
+    """Name of the pooling."""
     layer: int | None
     """Index among the hidden states, 0 for the embedding layer; None if unknown."""
     distance: float
+    """Distance of the pooled hidden states from the embeddings."""
 
 
 def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
@@ -61,8 +65,8 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     states, or they are pooled in another way.
     """
     declared = subject.loaded.description["embedding"]
-    calls = _calls(subject)
-    layers, block_count = _layers(calls[-1].recorder)
+    calls = _recorded_calls(subject)
+    layers, block_count = _layer_by_module(calls[-1].recorder)
     tolerance = TOLERANCES["float32" if declared["dtype"] == UNDECLARED else declared["dtype"]]
     factor = ""
     matches = _matches(calls, layers, relative_distance)
@@ -74,7 +78,9 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
             ", up to a factor",
         )
     if smallest_distance > tolerance:
-        _refuse_sum(calls, declared["pooling"], tolerance, call_code([_sequence(subject, 0)], 1))
+        _refuse_sum(
+            calls, declared["pooling"], tolerance, call_code([_short_sequence(subject, 0)], 1)
+        )
         msg = (
             "Layer and pooling cannot be verified: no module's hidden states match the embeddings."
         )
@@ -111,7 +117,7 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
         f"but its embeddings are {_description(best_match, block_count)}: declare what is "
         "computed, or compute what is declared"
     )
-    raise BrokenError(msg, call_code([_sequence(subject, 0)], 1))
+    raise BrokenError(msg, call_code([_short_sequence(subject, 0)], 1))
 
 
 def _is_named(declared: str, path: str) -> bool:
@@ -123,7 +129,7 @@ def _is_named(declared: str, path: str) -> bool:
 def computed_dtype(subject: Subject) -> str:
     """Check that the model computes in the declared dtype, by its modules and its embeddings."""
     declared = subject.loaded.description["embedding"]["dtype"]
-    sequence = _sequence(subject, 0)
+    sequence = _short_sequence(subject, 0)
     with Recorder(subject.extractor, 0) as recorder:
         subject.embed([sequence], 1)
     embeddings = subject.embed(many_sequences())
@@ -158,45 +164,49 @@ def computed_dtype(subject: Subject) -> str:
     raise UnverifiedError(msg)
 
 
-def _sequence(subject: Subject, salt: int) -> str:
+def _short_sequence(subject: Subject, salt: int) -> str:
     """Return a sequence short enough for the extractor."""
     declared = subject.loaded.description["embedding"]
     limit = declared["max_length"]
     refuses_long_input = declared["truncation"] == "none" and isinstance(limit, int)
-    return random_letters(min(LETTERS, max(1, limit - 3)) if refuses_long_input else LETTERS, salt)
+    return random_letters(
+        min(SEQUENCE_LETTERS, max(1, limit - 3)) if refuses_long_input else SEQUENCE_LETTERS, salt
+    )
 
 
 @dataclass(frozen=True)
-class _Call:
+class _RecordedCall:
     """One call of the extractor: the recorded hidden states, and the embedding."""
 
     recorder: Recorder
+    """The recorded hidden states of all modules."""
     row: np.ndarray
     """The embedding, (d,)."""
 
 
-def _calls(subject: Subject) -> list[_Call]:
-    """Return one call for each of `SEQUENCES` sequences, with hooks on every module."""
-    width = subject.embed([_sequence(subject, 0)], 1).shape[1]
+def _recorded_calls(subject: Subject) -> list[_RecordedCall]:
+    """Return one call for each of `SEQUENCE_COUNT` sequences, with hooks on every module."""
+    width = subject.embed([_short_sequence(subject, 0)], 1).shape[1]
     calls = []
-    for salt in range(SEQUENCES):
+    for salt in range(SEQUENCE_COUNT):
         with Recorder(subject.extractor, width) as recorder:
-            row = subject.embed([_sequence(subject, salt)], 1)[0]
-        calls.append(_Call(recorder, row))
+            row = subject.embed([_short_sequence(subject, salt)], 1)[0]
+        calls.append(_RecordedCall(recorder, row))
     return calls
 
 
 _Distance = Callable[[np.ndarray, np.ndarray], float]
+"""Function that returns the distance of two vectors."""
 
 
 def _matches(
-    calls: list[_Call], layers: dict[str, int | None], distance_of: _Distance
-) -> list[_Match]:
+    calls: list[_RecordedCall], layers: dict[str, int | None], distance_of: _Distance
+) -> list[_PoolingMatch]:
     """Return a match for each module and pooling; its distance is the largest over the calls."""
     distances_by_match: dict[tuple[str, str], list[float]] = {}
     for call_index, layer_call in enumerate(calls):
         for path, module_states in layer_call.recorder.states.items():
-            for variant, vector in _vectors(module_states):
+            for variant, vector in _pooled_vectors(module_states):
                 distance = distance_of(layer_call.row, vector)
                 pooling = variant.partition(" ")[0]
                 distances = distances_by_match.setdefault((path, pooling), [])
@@ -205,13 +215,13 @@ def _matches(
                 else:
                     distances[call_index] = min(distances[call_index], distance)
     return [
-        _Match(path, pooling, layers.get(path), max(distances))
+        _PoolingMatch(path, pooling, layers.get(path), max(distances))
         for (path, pooling), distances in distances_by_match.items()
         if len(distances) == len(calls)
     ]
 
 
-def _vectors(module_states: ModuleStates) -> Iterator[tuple[str, np.ndarray]]:
+def _pooled_vectors(module_states: ModuleStates) -> Iterator[tuple[str, np.ndarray]]:
     """Yield variant and (d,) vector of each pooling: of each sequence, then the means over all."""
     for poolings in module_states.poolings_by_sequence:
         yield from poolings.items()
@@ -240,13 +250,13 @@ def _scaled_distance(row: np.ndarray, vector: np.ndarray) -> float:
     )
 
 
-def _refuse_sum(calls: list[_Call], pooling: str, tolerance: float, example: str) -> None:
+def _refuse_sum(calls: list[_RecordedCall], pooling: str, tolerance: float, example: str) -> None:
     """Raise BrokenError if the embeddings are a sum of two poolings, but one is declared."""
     if pooling.lower() not in POOLINGS or tolerance > SUM_TOLERANCE:
         return
     embeddings = np.concatenate([layer_call.row for layer_call in calls]).astype(np.float64)
     vectors = _joined_vectors(calls)
-    for first_source, second_source in _pairs(vectors):
+    for first_source, second_source in _pooling_pairs(vectors):
         basis = np.column_stack([vectors[first_source], vectors[second_source]])
         coefficients, *_ = np.linalg.lstsq(basis, embeddings, rcond=None)
         if (
@@ -267,12 +277,12 @@ def _refuse_sum(calls: list[_Call], pooling: str, tolerance: float, example: str
             raise BrokenError(msg, example)
 
 
-def _joined_vectors(calls: list[_Call]) -> dict[tuple[str, str], np.ndarray]:
+def _joined_vectors(calls: list[_RecordedCall]) -> dict[tuple[str, str], np.ndarray]:
     """Return the joined vectors of all calls, (calls * d,), by module and pooling."""
     vectors_by_source: dict[tuple[str, str], list[np.ndarray]] = {}
     for layer_call in calls:
         for path, module_states in layer_call.recorder.states.items():
-            for variant, vector in dict(_vectors(module_states)).items():
+            for variant, vector in dict(_pooled_vectors(module_states)).items():
                 vectors_by_source.setdefault((path, variant), []).append(vector)
     return {
         name: np.concatenate(vectors).astype(np.float64)
@@ -281,7 +291,7 @@ def _joined_vectors(calls: list[_Call]) -> dict[tuple[str, str], np.ndarray]:
     }
 
 
-def _pairs(
+def _pooling_pairs(
     sources: Iterable[tuple[str, str]],
 ) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
     """Yield pairs of poolings of one module, and of the same pooling of two modules.
@@ -300,7 +310,7 @@ def _pairs(
         yield from itertools.combinations(group[-SUMMED_MODULES_MAX:], 2)
 
 
-def _layers(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:
+def _layer_by_module(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:
     """Return the layer of each module, by its path, and the number of blocks.
 
     A layer is an index among the hidden states, 0 for the embedding layer; None if unknown.
@@ -363,7 +373,7 @@ def _layer_index(declared: str, block_count: int | None) -> int | None:
     return index if index >= 0 else block_count + 1 + index
 
 
-def _description(match: _Match, block_count: int | None) -> str:
+def _description(match: _PoolingMatch, block_count: int | None) -> str:
     """Return in words which pooling of which layer or module a match is."""
     pooling = {"cls": "the first token", "last": "the last token"}.get(
         match.pooling, f"the {match.pooling} over the tokens"

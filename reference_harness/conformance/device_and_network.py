@@ -1,4 +1,4 @@
-"""Check the environment of the extractor: device and network."""
+"""Check that the extractor computes on the requested device and needs no network."""
 
 import sys
 from typing import Any
@@ -60,12 +60,15 @@ class NetworkBlock:
     """
 
     EVENTS = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto")
+    """Events of Python's audit hook that a network connection raises."""
 
     def __init__(self) -> None:
+        """Block the network from now on, until the process ends."""
         self.attempts: list[str] = []
         sys.addaudithook(self._hook)
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Record and refuse a network connection."""
         if event in self.EVENTS:
             addresses = [a for a in arguments if isinstance(a, str | bytes | tuple)]
             self.attempts.append(f"{event.partition('.')[2]} {addresses}")

@@ -31,7 +31,7 @@ from .result import BrokenError
 from .sequences import SEED, random_letters
 from .subject import Subject, call_code, not_finite_message
 
-SEQUENCES = 2111
+SEQUENCE_COUNT = 2111
 """Number of sequences: more than one call of 2,048, and a prime, which no batch size divides."""
 LENGTH_MIN = 7
 """Letters of the shortest sequence, at least one token for any tokenizer of k-mers up to 6."""
@@ -66,7 +66,7 @@ class FullCheck:
 
     @cached_property
     def sequences(self) -> list[str]:
-        """`SEQUENCES` random sequences in random order, always the same."""
+        """`SEQUENCE_COUNT` random sequences in random order, always the same."""
         lengths = lengths_up_to(maximum_letters(self.subject))
         random.Random(SEED).shuffle(lengths)  # noqa: S311 - a probe, no secret
         return [random_letters(length, salt) for salt, length in enumerate(lengths)]
@@ -226,7 +226,7 @@ def no_drift(subject: Subject) -> tuple[str, float]:
 
 
 def lengths_up_to(maximum: int) -> list[int]:
-    """Return `SEQUENCES` lengths from `LENGTH_MIN` to `maximum`, fewer of the longer ones.
+    """Return `SEQUENCE_COUNT` lengths from `LENGTH_MIN` to `maximum`, fewer of the longer ones.
 
     The range is divided where the length doubles. Each part has 1 / sqrt(2) times as many sequences
     as the part before, at least `SEQUENCES_MIN`, so that its cost is higher, but less than double.
@@ -239,10 +239,10 @@ def lengths_up_to(maximum: int) -> list[int]:
     generator = random.Random(SEED)  # noqa: S311 - a probe, no secret
     lengths = [LENGTH_MIN, max(LENGTH_MIN, maximum)]
     for (low, high), weight in list(zip(buckets, weights, strict=True))[1:]:
-        count = max(SEQUENCES_MIN, int(SEQUENCES * weight / sum(weights)))
+        count = max(SEQUENCES_MIN, int(SEQUENCE_COUNT * weight / sum(weights)))
         lengths += [generator.randint(low, high) for _ in range(count)]
     low, high = buckets[0]
-    return [*lengths, *(generator.randint(low, high) for _ in range(SEQUENCES - len(lengths)))]
+    return [*lengths, *(generator.randint(low, high) for _ in range(SEQUENCE_COUNT - len(lengths)))]
 
 
 def maximum_letters(subject: Subject) -> int:

@@ -45,6 +45,7 @@ class Recorder:
     """Context manager that hooks every module of an extractor while it embeds one sequence."""
 
     def __init__(self, extractor: object, width: int) -> None:
+        """Find the torch modules of an extractor whose embeddings have `width` columns."""
         self.states: dict[str, ModuleStates] = {}
         """Hidden states by path of the module."""
         self.dtype_counts: Counter[str] = Counter()
@@ -58,6 +59,7 @@ class Recorder:
         self._order = 0
 
     def __enter__(self) -> Self:
+        """Add hooks to all modules."""
         hooked_ids: set[int] = set()
         for root, module in torch_modules(self._extractor):
             for module_name, submodule in module.named_modules():
@@ -76,6 +78,7 @@ class Recorder:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Remove the hooks."""
         for handle in self._handles:
             handle.remove()
 
@@ -87,6 +90,8 @@ class Recorder:
             self._mask = mask
 
     def _output_hook(self, path: str) -> Any:  # a hook of torch
+        """Return a hook that records the output of the module at a path."""
+
         def hook(module: Any, _: object, output: object) -> None:
             # An output of an unknown kind is not a failure of the extractor.
             with contextlib.suppress(Exception):
@@ -101,7 +106,7 @@ class Recorder:
         if isinstance(hidden, list | tuple):
             for index, layer_states in enumerate(hidden):
                 self._record_states(f"{path}.hidden_states[{index}]", layer_states)
-        tensors = list(_tensors(output))
+        tensors = list(_output_tensors(output))
         for tensor in tensors:
             if self._record_states(path, tensor):
                 break
@@ -169,7 +174,7 @@ def _modules_in(
             yield from _modules_in(attribute, inner, module_class, visited, depth + 1)
 
 
-def _tensors(output: Any) -> Iterable[Any]:
+def _output_tensors(output: Any) -> Iterable[Any]:
     """Return the tensors of an output: itself, the items of a tuple, the values of a mapping."""
     if hasattr(output, "is_floating_point"):
         return [output]

@@ -11,12 +11,13 @@ from reference_harness.embedding.letters_read import relative_distance
 
 from .hooks import torch_modules
 from .result import BrokenError
-from .sequences import SEED, SEQUENCES, many_sequences, mixed_lengths, random_letters
+from .sequences import SEED, SEQUENCE_COUNT, many_sequences, mixed_lengths, random_letters
 from .subject import Subject, call_code
 
-# Number of letters of a sequence, and of the longer one that it is padded to in a batch.
 _PADDED_LENGTHS = ((7, 8), (7, 12), (12, 31), (19, 57))
+"""Number of letters of a sequence, and of the longer one that it is padded to in a batch."""
 _LONGER_PADDED_LENGTHS = ((70, 140), (100, 301), (31, 257))
+"""More such pairs, for extractors that read longer sequences."""
 SPECIAL_TOKENS = 3
 """Number of special tokens that a tokenizer may add to a sequence."""
 
@@ -27,7 +28,7 @@ def batch_size(subject: Subject) -> tuple[str, float]:
     for sequences, sizes in (
         ([random_letters(12), random_letters(12, 1)], (2, 3, 8)),
         (mixed_lengths(), (2, 3, 8)),
-        (many_sequences(), (16, SEQUENCES, 64)),
+        (many_sequences(), (16, SEQUENCE_COUNT, 64)),
     ):
         unbatched = subject.embed(sequences, 1)
         for size in sizes:
@@ -42,7 +43,7 @@ def batch_size(subject: Subject) -> tuple[str, float]:
                 ),
             )
     return (
-        f"Embeddings are the same under batches of 1, 2, 3, 8, 16, {SEQUENCES} and 64.",
+        f"Embeddings are the same under batches of 1, 2, 3, 8, 16, {SEQUENCE_COUNT} and 64.",
         largest_distance,
     )
 
@@ -161,6 +162,7 @@ def _why_loads_differ(
     first_embeddings: np.ndarray,
     expected: np.ndarray,
 ) -> str:
+    """Return why two loads give different embeddings, and what to do, as a sentence."""
     if (
         relative_distance(subject.embed(mixed_lengths(), on=second_extractor), expected)
         <= subject.tolerance
@@ -238,6 +240,7 @@ def _orders(count: int) -> Iterator[tuple[str, list[int]]]:
 
 
 def _reseed(seed: int) -> None:
+    """Set the seeds of Python, NumPy and torch."""
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - the generator that extractors use without asking
     if torch := sys.modules.get("torch"):

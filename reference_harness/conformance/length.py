@@ -14,15 +14,14 @@ from .result import BrokenError, UnverifiedError
 from .sequences import random_letters
 from .subject import Subject, call_code
 
-# Letters tried if no limit is declared.
 UNLIMITED_LETTERS = 2048
-# Tokens of several letters may be cut differently in a prefix than in the whole sequence; the
-# numbers of tokens may then differ by so many.
+"""Number of letters of the sequences that are tried if no limit is declared."""
 MERGE_SLACK = 2
-# Assumed of an extractor that counts no tokens: the special tokens that the limit may include, and
-# the letters of one token (6-mers have six, learned vocabularies of DNA five to twelve).
+"""Tokens of tolerance, as tokens of several letters may be cut differently in a prefix."""
 SPECIAL_TOKENS_MAX = 3
+"""Assumed maximum number of special tokens, of an extractor that counts no tokens."""
 TOKEN_LETTERS_MAX = 12
+"""Assumed maximum letters of a token, where none are counted: learned ones have up to twelve."""
 
 
 SequenceMaker = Callable[[int], str]
@@ -224,5 +223,6 @@ def token_counter(subject: Subject) -> Callable[[str], int] | None:
 
 
 def _example(sequence: str, index: int) -> str:
+    """Return the calls of an extractor that show the effect of the letter at `index`."""
     index %= len(sequence)
     return f"{call_code([sequence], 1)}, with letter {index} changed"

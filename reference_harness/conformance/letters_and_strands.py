@@ -15,7 +15,9 @@ leave a remainder in the others."""
 REMAINDER_MAX = 7
 """Maximum number of letters at an end that may be unread, as they fill no k-mer of up to eight."""
 _COMPLEMENT = str.maketrans("ACGT", "TGCA")
+"""Table that replaces each letter by its complement."""
 _STRANDS = ("strand", "reverse", "complement")
+"""Words in a declaration of the extractor that mean both strands."""
 
 
 def letters_read(subject: Subject) -> str:
@@ -96,4 +98,5 @@ def _is_within(subject: Subject, sequence: str) -> bool:
 
 
 def _capital(text: str) -> str:
+    """Return a text with a capital first letter."""
     return text[:1].upper() + text[1:]

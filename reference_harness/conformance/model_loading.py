@@ -34,7 +34,9 @@ _TENSOR_KEYS = ("", "state_dict", "model", "model_state_dict")
 _SHARED_KEY = "loads"
 """Key of the reports in `Subject.shared`."""
 _REPORT_FUNCTION = "log_state_dict_report"
+"""Function of transformers that reports missing and unused weights."""
 _CODE_FUNCTION = "resolve_trust_remote_code"
+"""Function of transformers that decides whether the checkpoint's code is run."""
 
 
 @dataclass
@@ -178,6 +180,8 @@ def _replaced(
 
 
 def _reports_of_torch(original: Any, reports: LoadReports) -> Any:
+    """Return a function that calls torch's and records which weights were missing or unused."""
+
     def load_state_dict(module: Any, *args: Any, **keywords: Any) -> Any:
         report = original(module, *args, **keywords)
         reports.note(module, report.missing_keys, report.unexpected_keys)
@@ -187,6 +191,8 @@ def _reports_of_torch(original: Any, reports: LoadReports) -> Any:
 
 
 def _reports_of_transformers(original: Any, reports: LoadReports) -> Any:
+    """Return a function that calls that of transformers and records what it reports."""
+
     def report(*args: Any, **keywords: Any) -> None:
         info, model = keywords["loading_info"], keywords["model"]
         reshaped_keys = {key for key, *_ in info.mismatched_keys}
@@ -201,6 +207,8 @@ def _reports_of_transformers(original: Any, reports: LoadReports) -> Any:
 
 
 def _reports_of_code(original: Any, reports: LoadReports) -> Any:
+    """Return a function that calls that of transformers and records ignored checkpoints."""
+
     def resolve(
         trusted: Any, name: Any, has_local: Any, has_remote: Any, *args: Any, **keywords: Any
     ) -> Any:
@@ -229,8 +237,10 @@ def _compare_with_files(
     Return a sentence if all are found. Raise BrokenError for other numbers under the same name,
     UnverifiedError if a weight or a tensor has no counterpart.
     """
-    files = _files(subject)
-    stored_tensors = {name: tensor for file in files for name, tensor in _tensors(file).items()}
+    files = _weight_files(subject)
+    stored_tensors = {
+        name: tensor for file in files for name, tensor in _tensors_of_file(file).items()
+    }
     source_names = {
         name: _equal_tensors(weight, stored_tensors) for name, weight in weights.items()
     }
@@ -269,7 +279,7 @@ def _compare_with_files(
     return f"Each weight has the numbers of a tensor of {origin}, and every tensor is used."
 
 
-def _files(subject: Subject) -> list[Path]:
+def _weight_files(subject: Subject) -> list[Path]:
     """Return the weight files at paths in the command, and those that Python has opened."""
     endings = (*SAFETENSORS_ENDINGS, *PICKLE_ENDINGS)
     weight_files = [
@@ -281,7 +291,7 @@ def _files(subject: Subject) -> list[Path]:
     return [file for file in files if file.suffix in endings and file.is_file()]
 
 
-def _tensors(file: Path) -> dict[str, Any]:
+def _tensors_of_file(file: Path) -> dict[str, Any]:
     """Return the floating-point tensors of a file by name; none if it cannot be read."""
     from reference_harness.extractors.tensors import read_tensors  # torch, loaded by now
 

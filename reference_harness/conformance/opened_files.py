@@ -64,6 +64,7 @@ def _is_expected(path: Path, subject: Subject) -> bool:
 
 
 def _endings(path: Path) -> set[str]:
+    """Return all endings of a file's name, such as ".csv" and ".gz"."""
     return {ending.lower() for ending in path.suffixes[-2:]}
 
 

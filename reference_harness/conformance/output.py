@@ -8,7 +8,7 @@ import numpy as np
 from reference_harness.embedding.extractor_calls import to_numpy
 
 from .result import BrokenError
-from .sequences import SEQUENCES, many_sequences, mixed_lengths, random_letters
+from .sequences import SEQUENCE_COUNT, many_sequences, mixed_lengths, random_letters
 from .subject import Subject, call_code, not_finite_message, other_type_message
 
 
@@ -48,7 +48,7 @@ def floating_dtype(subject: Subject) -> str:
         ([random_letters(12)], 1),
         (mixed_lengths(), 2),
         (mixed_lengths(), 8),
-        (many_sequences(), SEQUENCES),
+        (many_sequences(), SEQUENCE_COUNT),
     ):
         output = subject.output(sequences, size)
         try:

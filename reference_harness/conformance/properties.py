@@ -42,6 +42,7 @@ class Property:
 
 
 def _no_network(subject: Subject) -> str:
+    """Check that neither loading nor embedding needs a network."""
     return NetworkBlock().check(subject)
 
 

@@ -24,22 +24,28 @@ from .properties import BY_SLUG, LOADS, PROPERTIES, QUICK
 from .result import Outcome, PropertyResult
 from .static_check import undefined_names
 
-SECONDS = 300.0
+PROPERTY_SECONDS_MAX = 300.0
 """Wall-clock limit of one property: several loads of a model of some gigabytes on a slow disk."""
-LETTERS = 8192
+SEQUENCE_LETTERS_MAX = 8192
 """Longest sequence tried, in letters: enough for 512 tokens of sixteen letters."""
 
 NO_LOAD_SENTENCE = "Not tried, as the extractor does not load."
+"""Result of a property that needs a loaded extractor, if the extractor does not load."""
 NOT_TRIED_SENTENCE = "Not tried, as another property does not hold: correct that property first."
+"""Result of a property that is only tried if others hold."""
 SILENT = SilentListener()
+"""A listener that ignores progress."""
 
 _ROOT = Path(__file__).resolve().parents[2]
+"""Folder that contains both programs."""
 _POLL_SECONDS = 0.05
+"""Seconds between two looks at the output of a process."""
 _OFFLINE_VARIABLES = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
     "HF_DATASETS_OFFLINE": "1",
 }
+"""Environment variables that keep libraries from downloading."""
 
 
 class UnknownPropertyError(ValueError):
@@ -53,8 +59,8 @@ def check(
     *,
     folder: str | None = None,
     options: Mapping[str, Any] | None = None,
-    seconds: float = SECONDS,
-    letters: int = LETTERS,
+    seconds: float = PROPERTY_SECONDS_MAX,
+    letters: int = SEQUENCE_LETTERS_MAX,
     select: Sequence[str] = (),
     full: bool = False,
     batching: Batching = DEFAULT_BATCHING,
@@ -89,7 +95,7 @@ def check(
         "plan": [batching.mode, batching.token_budget, batching.rows],
         "measures_budget": measures_budget,
     }
-    child = _Child(request, seconds, listener)
+    child = _ChildRunner(request, seconds, listener)
     results: dict[str, PropertyResult] = {}
     for slug in slugs:
         if BY_SLUG[slug].check is None:
@@ -107,11 +113,12 @@ def check(
 
 
 def _not_tried(slug: str, sentence: str) -> PropertyResult:
+    """Return the result of a property that was not tried."""
     return PropertyResult(property=slug, outcome=Outcome.NOT_VERIFIED, ran=False, sentence=sentence)
 
 
 def _run(
-    slugs: list[str], child: "_Child", results: dict[str, PropertyResult], *, is_offline: bool
+    slugs: list[str], child: "_ChildRunner", results: dict[str, PropertyResult], *, is_offline: bool
 ) -> None:
     """Add a result for each slug to `results`, starting child processes until none is missing."""
     missing_slugs = list(slugs)
@@ -132,7 +139,7 @@ def _run(
 
 
 @dataclass(frozen=True)
-class _Child:
+class _ChildRunner:
     """Runs the processes that check properties."""
 
     request: dict[str, Any]
@@ -140,6 +147,7 @@ class _Child:
     seconds: float
     """Time without a line of the process after which it is killed."""
     listener: Listener
+    """Receives the lines of progress."""
 
     def run(self, slugs: list[str], *, is_offline: bool) -> dict[str, PropertyResult]:
         """Run a process until it ends, crashes or hangs, and return at least one result by slug."""
@@ -195,6 +203,7 @@ class _Child:
 
 
 def _environment(*, is_offline: bool) -> dict[str, str]:
+    """Return the environment variables of a process."""
     environment = {**os.environ, **(_OFFLINE_VARIABLES if is_offline else {})}
     paths = [str(_ROOT), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
@@ -253,6 +262,7 @@ def _read_results(results_file: Path) -> tuple[dict[str, PropertyResult], str | 
 def _end_reason(
     process: subprocess.Popen[bytes], output_file: Path, is_hanging: bool, seconds: float
 ) -> str:
+    """Return why a process ended or was killed, as a sentence."""
     if is_hanging:
         return (
             f"The check did not finish within {math.ceil(seconds)} s: make the extractor faster, "

@@ -3,11 +3,13 @@
 import random
 
 SEED = 20261120
+"""Seed of all random sequences."""
 IUPAC = "RYSWKMBDHVN"
-# Chosen to leave different remainders when cut into k-mers of 3, 4 or 6 letters.
+"""Ambiguity codes of IUPAC: letters that stand for several nucleotides."""
 LENGTHS = (7, 12, 19, 31)
-# Sequences of a larger batch: more than 32, and not a multiple of a usual batch size.
-SEQUENCES = 41
+"""Lengths that leave different remainders when cut into k-mers of 3, 4 or 6 letters."""
+SEQUENCE_COUNT = 41
+"""Number of sequences of a larger batch: above 32, and no multiple of a usual batch size."""
 
 
 def random_letters(length: int, salt: int = 0) -> str:
@@ -21,5 +23,5 @@ def mixed_lengths() -> list[str]:
 
 
 def many_sequences() -> list[str]:
-    """Return `SEQUENCES` short sequences of mixed lengths."""
-    return [random_letters(LENGTHS[salt % len(LENGTHS)], salt) for salt in range(SEQUENCES)]
+    """Return `SEQUENCE_COUNT` short sequences of mixed lengths."""
+    return [random_letters(LENGTHS[salt % len(LENGTHS)], salt) for salt in range(SEQUENCE_COUNT)]

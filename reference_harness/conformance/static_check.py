@@ -13,9 +13,10 @@ from reference_harness.loading.loader import locate
 from .result import Outcome, PropertyResult
 
 SLUG = "undefined-names"
+"""Name of the property on the command line."""
 UNDEFINED_NAME, MAYBE_UNDEFINED = "F821", "F405"
 """Rules of ruff."""
-SECONDS = 60
+RUFF_SECONDS_MAX = 60
 """Time limit of ruff, which parses a module in milliseconds."""
 
 
@@ -43,7 +44,7 @@ def undefined_names(spec: str, folder: str | None) -> PropertyResult:
     ]
     command += ["--ignore-noqa", "--output-format", "json", "--", str(file.resolve())]
     process = subprocess.run(  # noqa: S603 - no shell, our own words and one path
-        command, capture_output=True, text=True, check=False, timeout=SECONDS
+        command, capture_output=True, text=True, check=False, timeout=RUFF_SECONDS_MAX
     )
     try:
         listed_faults = json.loads(process.stdout)
@@ -67,6 +68,7 @@ def undefined_names(spec: str, folder: str | None) -> PropertyResult:
 
 
 def _not_verified(sentence: str, *, ran: bool = False) -> PropertyResult:
+    """Return the result "not verified", with its reason."""
     return PropertyResult(property=SLUG, outcome=Outcome.NOT_VERIFIED, ran=ran, sentence=sentence)
 
 

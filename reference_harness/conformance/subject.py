@@ -16,6 +16,7 @@ from reference_harness.run.progress import Listener, SilentListener
 from .result import TOLERANCES, BrokenError, sequences_code
 
 _MATRIX_DIMS = 2
+"""Dimensions of an array of embeddings: sequences, columns."""
 
 
 @dataclass
@@ -27,8 +28,11 @@ class Subject:
     name_model: str
     """Hub repository or folder of the weights; "" if the extractor needs none."""
     device: str
+    """Device of torch on which the extractor is built."""
     folder: str | None = None
+    """Folder in which the module is searched; None for the usual ones."""
     options: dict[str, Any] = field(default_factory=dict)
+    """Further arguments of the extractor's constructor."""
     letters: int = 8192
     """Length of the longest sequence to try, in letters."""
     plan: list[Any] = field(
@@ -92,7 +96,7 @@ class Subject:
         Integers are returned unchanged: the property floating-dtype checks for them.
         """
         output = self.output(sequences, batch_size, on=on)
-        embeddings = _array(output)
+        embeddings = _as_array(output)
         if (
             embeddings is None
             or embeddings.ndim != _MATRIX_DIMS
@@ -165,7 +169,7 @@ def not_finite_message(rows: np.ndarray) -> str | None:
     )
 
 
-def _array(output: Any) -> np.ndarray | None:
+def _as_array(output: Any) -> np.ndarray | None:
     """Return the array that a run would read; also one of integers; None for another object."""
     try:
         return to_numpy(output)

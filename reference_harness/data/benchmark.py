@@ -12,7 +12,7 @@ from reference_harness.formats.benchmark import (
     parse,
 )
 from reference_harness.formats.files import NotReadable, read_text
-from reference_harness.schema_files import schema
+from reference_harness.schema_files import schema_path
 
 BOARD_DEFINITION = "schemas/benchmark.json"
 """Path of the definition in a board's repository, which has a folder `submissions`."""
@@ -36,7 +36,7 @@ def load(path: Path) -> Benchmark:
 def parsed_definition(raw: bytes, file: str) -> Benchmark:
     """Return the definition in `raw`. Raise OptionError, whose lines begin with `file`."""
     try:
-        return parse(raw, example=lambda: schema("benchmark.json").read_bytes())
+        return parse(raw, example=lambda: schema_path("benchmark.json").read_bytes())
     except UnusableBenchmarkError as error:
         lines = (f"{file}: {line}" for line in (*error.faults, DEFINITION_HINT))
         raise OptionError("\n".join(lines)) from error
@@ -61,7 +61,7 @@ def default() -> Benchmark:
 
 def geneb() -> Benchmark:
     """Return GENEB, with 100 tasks."""
-    return load(schema("benchmark.json"))
+    return load(schema_path("benchmark.json"))
 
 
 def new_definition(
@@ -102,4 +102,4 @@ def new_definition(
 
 def mini() -> Benchmark:
     """Return GENEB-mini, with 13 synthetic tasks."""
-    return load(schema("benchmark-mini.json"))
+    return load(schema_path("benchmark-mini.json"))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from reference_harness.errors import OptionError
 from reference_harness.formats.benchmark import FULL, Benchmark
 from reference_harness.formats.run_record import RunRecord
-from reference_harness.schema_files import schema
+from reference_harness.schema_files import schema_path
 
 QUICK_NAME = "quick"
 """Value of --tasks that means these tasks."""
@@ -36,7 +36,7 @@ class QuickTasks(NamedTuple):
 @functools.cache
 def quick_tasks() -> QuickTasks:
     """Return the quick tasks of GENEB."""
-    return QuickTasks(**json.loads(schema(QUICK_FILE).read_bytes()))
+    return QuickTasks(**json.loads(schema_path(QUICK_FILE).read_bytes()))
 
 
 def expand_quick(names: list[str], bench: Benchmark) -> list[str]:

@@ -152,7 +152,9 @@ class EmbedderSpec:
             raise OptionError(str(error)) from error
         except ExtractorError as error:
             raise EmbeddingError(str(error)) from error
-        return Embedder(loaded, facts.of_model(*model), batching, MemoryLimit(memory), self.device)
+        return Embedder(
+            loaded, facts.with_model(*model), batching, MemoryLimit(memory), self.device
+        )
 
 
 @dataclass(frozen=True)

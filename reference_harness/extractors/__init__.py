@@ -12,9 +12,10 @@ __all__ = ["BUILTINS", "DEFAULT", "Builtin"]
 class Builtin(NamedTuple):
     """An extractor that comes with the harness."""
 
-    stem: str
+    module_name: str
     """Name of its module in this folder."""
     class_name: str
+    """Name of its class in that module."""
     summary: str
     """Description in lists, one line."""
     helpers: tuple[str, ...] = ()
@@ -65,3 +66,4 @@ BUILTINS = {
 }
 """The built-in extractors by their names on the command line."""
 DEFAULT = "kmer"
+"""The extractor that runs if none is named."""

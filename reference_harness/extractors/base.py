@@ -27,19 +27,19 @@ class SignatureError(ExtractorError):
     """A class cannot be called with the arguments that the harness passes."""
 
 
-class Reading(NamedTuple):
-    """Total numbers of letters and tokens that a built-in extractor reads from some sequences."""
+class LetterCounts(NamedTuple):
+    """Numbers of letters and tokens that a built-in extractor reads from some sequences."""
 
     given: int
-    """Letters of the sequences."""
+    """Number of letters of the sequences."""
     read: int
-    """Letters that are in tokens of the vocabulary."""
+    """Number of letters in tokens of the vocabulary."""
     cut: int
     """Number of sequences of which an end is not read."""
     tokens: int
-    """Tokens of letters, without special tokens."""
+    """Number of tokens of letters, without special tokens."""
     unknown: int
-    """Tokens among `tokens` that are the unknown token."""
+    """Number of these that are the unknown token."""
 
 
 class BaseEmbeddingExtractor(ABC):

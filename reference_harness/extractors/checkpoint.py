@@ -84,6 +84,7 @@ def load_model(origin: Origin, options: Options, device: str) -> tuple[Any, dict
 
 
 def _source_description(origin: Origin, folder: Path, files: list[Path]) -> dict[str, Any]:
+    """Return kind, location and revision of a source, and the digests of its weight files."""
     return {
         "kind": "local" if origin.is_local else "huggingface",
         "location": folder.resolve().name if origin.is_local else origin.name,
@@ -92,8 +93,8 @@ def _source_description(origin: Origin, folder: Path, files: list[Path]) -> dict
     }
 
 
-_DTYPE_RENAMED = (4, 56)
-"""First version of transformers in which `torch_dtype` is named `dtype`."""
+_DTYPE_OPTION_VERSION = (4, 56)
+"""Version of transformers from which on `torch_dtype` is named `dtype`."""
 
 
 def _renamed_options(cls: Any, options: dict[str, Any]) -> dict[str, Any]:  # any model class
@@ -103,7 +104,7 @@ def _renamed_options(cls: Any, options: dict[str, Any]) -> dict[str, Any]:  # an
     """
     arguments = dict(options)
     version = tuple(int(part) for part in transformers.__version__.split(".")[:2])
-    if version < _DTYPE_RENAMED:
+    if version < _DTYPE_OPTION_VERSION:
         arguments["torch_dtype"] = arguments.pop("dtype")
     model_class = getattr(transformers, "PreTrainedModel", cls)
     if "weights_only" not in inspect.signature(model_class.from_pretrained).parameters:
@@ -213,6 +214,7 @@ def _parameters_without_memory() -> Iterator[None]:
 
 
 def _unsaved_tensor_names(model: Any) -> list[str]:
+    """Return the dotted names of all tensors of a model that no file contains."""
     return [*_unsaved_buffer_names(model), *_attributes_without_memory(model)]
 
 
@@ -239,6 +241,7 @@ def _attributes_without_memory(model: Any) -> list[str]:
 
 
 def _owner_and_attribute(model: Any, name: str) -> tuple[Any, str]:
+    """Return the module that has the attribute with a dotted name, and the attribute's name."""
     path, _, attribute = name.rpartition(".")
     return model.get_submodule(path), attribute
 
@@ -271,12 +274,14 @@ def _submodule(model: Any, path: str) -> Any:
         raise ExtractorError(msg) from None
 
 
-def cause_of(error: BaseException) -> str:
+def error_and_cause_text(error: BaseException) -> str:
     """Return type and text of an exception in one line, and of its cause unless the text has it."""
     text = " ".join(str(error).split())
     cause = error.__cause__
     cause_text = (
-        f" ({cause_of(cause)})" if cause is not None and not _contains_text_of(text, cause) else ""
+        f" ({error_and_cause_text(cause)})"
+        if cause is not None and not _contains_text_of(text, cause)
+        else ""
     )
     short_text = textwrap.shorten(text, _QUOTED_CHARACTERS_MAX, placeholder=" ...")
     return f"{type(error).__name__}: {short_text}{cause_text}"

@@ -4,17 +4,17 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# Names of weights that may be in the file and not in the model. Any other unused weight means that
-# the model is not of the class that was trained, so that some layers have random weights.
 ALLOWED_UNUSED = (
     (r"^(lm_head|cls|score|classifier|qa_outputs)\.", "a task's head, after the hidden states"),
     (r"(^|\.)pooler\.", "computed after the hidden states"),
     (r"(^|\.)(position_ids|inv_freq)$", "computed from the configuration; in older files"),
 )
-# Names of weights that may be in the model and not in the file.
+"""Names of weights that may be in the file and not in the model. Any other unused weight means that
+the model is not of the class that was trained, so that some layers have random weights."""
 ALLOWED_MISSING = (
     (r"(^|\.)pooler\.", "computed after the hidden states, so its numbers are not used"),
 )
+"""Patterns of names of weights that may be in the model and not in the file, with reasons."""
 
 Patterns = tuple[tuple[str, str], ...]
 """(regular expression of names of weights, reason why they are allowed)."""

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from .base import ExtractorError
-from .checkpoint import cause_of
+from .checkpoint import error_and_cause_text
 
 BACKEND = "inductor"
-"""The default backend of torch.compile."""
+"""Name of the compiler that torch.compile uses by default."""
 
 ShortBatches = Callable[[], list[np.ndarray]]
 """Type of a function that returns the embeddings of the same short batches at each call."""
@@ -30,7 +30,7 @@ def compile_in_place(model: Any, embed_short_batches: ShortBatches, tolerance: f
         model.compile(dynamic=True, backend=BACKEND)
         embeddings_after = embed_short_batches()
     except Exception as error:
-        msg = f"{subject} cannot be compiled: {cause_of(error)}: leave compile out"
+        msg = f"{subject} cannot be compiled: {error_and_cause_text(error)}: leave compile out"
         raise ExtractorError(msg) from error
     if counters["stats"]["unique_graphs"] == graph_count_before:
         msg = f"{subject}: torch.compile compiled no part of it: leave compile out"

@@ -21,8 +21,11 @@ PENDING_MAX = 1
 queue of a GPU from running empty."""
 
 Array = npt.NDArray[np.generic]
+"""Type of an array of numbers."""
 Batch = TypeVar("Batch")
+"""Type of what identifies a batch, such as the indices of its sequences."""
 Encoded = TypeVar("Encoded")
+"""Type of the result of encoding."""
 
 
 def on_device(tensor: Tensor, device: str) -> Tensor:
@@ -75,6 +78,7 @@ class EncodedAhead(Generic[Encoded]):
     """
 
     def __init__(self, encode: Callable[[Sequence[str]], Encoded]) -> None:
+        """Prepare a thread that calls `encode`."""
         self._encode = encode
         self._pool: ThreadPoolExecutor | None = None
         self._begun: deque[tuple[list[str], Future[Encoded]]] = deque()

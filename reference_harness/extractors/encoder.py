@@ -9,14 +9,15 @@ import torch
 from torch import Tensor
 
 from .base import ExtractorError
-from .tokenizer import Frame, Tokens
+from .tokenizer import AddedTokens, Tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
 class Encoder:
     """A tokenizer with a limit: every piece that `encode` returns has 1 to `max_length` tokens."""
 
-    tokens: Tokens
+    tokens: Tokenizer
+    """The tokenizer."""
     max_length: int | None
     """Maximum number of tokens of a piece, including special ones; None for no limit."""
     truncation: str
@@ -29,7 +30,7 @@ class Encoder:
     """End at which `pad` adds padding: "right" or "left"."""
     embedding_rows: int | None
     """Number of rows of the model's table of embeddings; None if unknown."""
-    frame: Frame | None
+    added_tokens: AddedTokens | None
     """Numbers of special tokens around a sequence; None if they could not be found."""
     full_last: bool = False
     """Whether the last window is moved to the left until it is full."""
@@ -46,7 +47,7 @@ class Encoder:
                 f"{self.stride} leave no token for the sequence: pass a larger max_length"
             )
             raise ExtractorError(msg)
-        if self._cuts_itself() and self.frame is None:
+        if self._cuts_itself() and self.added_tokens is None:
             msg = (
                 f"truncation is {self.truncation!r}, but the special tokens and prefix could not "
                 "be found around the tokens of a sequence: use truncation right without a prefix"
@@ -96,15 +97,15 @@ class Encoder:
         """Return the mask (b, t) without the tokens that were added after each sequence.
 
         With `before`, the tokens that were added before each sequence are left out, too. A row that
-        has only added tokens keeps its mask. `frame` must not be None.
+        has only added tokens keeps its mask. `added_tokens` must not be None.
         """
-        if self.frame is None:
+        if self.added_tokens is None:
             raise AssertionError
         position = mask.cumsum(dim=1)
         count = mask.sum(dim=1, keepdim=True)
-        sequence_mask = mask * (position <= count - self.frame.after)
+        sequence_mask = mask * (position <= count - self.added_tokens.after)
         if before:
-            sequence_mask = sequence_mask * (position > self.frame.before)
+            sequence_mask = sequence_mask * (position > self.added_tokens.before)
         return torch.where(sequence_mask.any(dim=1, keepdim=True), sequence_mask, mask)
 
     def _cuts_itself(self) -> bool:
@@ -122,13 +123,14 @@ class Encoder:
 
         Each piece is a part of the sequence's own tokens, with the added tokens around it.
         """
-        if self.frame is None or self.max_length is None:
+        if self.added_tokens is None or self.max_length is None:
             raise AssertionError
-        before, end = self.frame.before, len(ids) - self.frame.after
-        sequence_ids, length_max = ids[before:end], self.max_length - before - self.frame.after
+        before, after = self.added_tokens
+        end = len(ids) - after
+        sequence_ids, length_max = ids[before:end], self.max_length - before - after
         if length_max <= self.stride:
             msg = (
-                f"max_length is {self.max_length}, but {before + self.frame.after} special tokens "
+                f"max_length is {self.max_length}, but {before + after} special tokens "
                 f"and a stride of {self.stride} leave no token for the sequence: pass a larger "
                 "max_length"
             )
@@ -151,6 +153,7 @@ class Encoder:
     def _cut_by_tokenizer(
         self, letters: Sequence[str], rows: np.ndarray
     ) -> tuple[list[list[int]], np.ndarray]:
+        """Return what `encode` returns, cut by a tokenizer of transformers."""
         is_windows = self.truncation == "windows"
         self.tokens.inner.truncation_side = "left" if self.truncation == "left" else "right"
         options: dict[str, Any] = {"truncation": True, "max_length": self.max_length}
@@ -160,7 +163,7 @@ class Encoder:
         if is_windows:
             rows = np.asarray(encoded["overflow_to_sample_mapping"], dtype=np.int64)
         ids: list[list[int]] = encoded["input_ids"]
-        if self.frame is not None and not is_windows and self.max_length is not None:
+        if self.added_tokens is not None and not is_windows and self.max_length is not None:
             # A tokenizer with its own code may ignore these options.
             ids = [
                 sequence_ids if len(sequence_ids) <= self.max_length else self._cut(sequence_ids)[0]
@@ -170,6 +173,7 @@ class Encoder:
         return ids, rows
 
     def _check_lengths(self, ids: list[list[int]]) -> None:
+        """Raise ExtractorError if a sequence has more tokens than the limit."""
         longest = max(range(len(ids)), key=lambda i: len(ids[i]), default=0)
         if self.max_length is None or not ids or len(ids[longest]) <= self.max_length:
             return

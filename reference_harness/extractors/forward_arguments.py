@@ -1,4 +1,4 @@
-"""The arguments of a model's method forward: found from its signature, or declared."""
+"""The arguments of a model's method forward, from its signature or from options."""
 
 import inspect
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from torch.nn import functional
 
 from .base import ExtractorError
 from .options import Options
-from .tokenizer import Tokens
-from .word_tokenizer import DNA
+from .tokenizer import Tokenizer
+from .word_tokenizer import DNA_LETTERS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inputs:
+class ForwardArguments:
     """Builds the keyword arguments of a model's method forward."""
 
     input_name: str
@@ -58,6 +58,7 @@ class Inputs:
         return {**arguments, **self.constants}
 
     def _ids_or_one_hot(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Return the token ids, or the one-hot rows that the model reads instead."""
         if self.input_form == "ids":
             return ids
         # Ids from `width` on, such as N among letters, become rows of zeros; so does padding.
@@ -65,7 +66,7 @@ class Inputs:
         return (rows * mask.unsqueeze(-1)).to(self.dtype)
 
 
-def inputs_of(model: Any, tokens: Tokens, options: Options) -> Inputs:
+def inputs_of(model: Any, tokens: Tokenizer, options: Options) -> ForwardArguments:
     """Return the builder of arguments for a model, according to the signature of forward.
 
     Raise ExtractorError if `model_arguments` has an argument that forward does not take.
@@ -90,12 +91,12 @@ def inputs_of(model: Any, tokens: Tokens, options: Options) -> Inputs:
         (p for p in model.parameters() if p.is_floating_point()), torch.empty(0)
     )
     is_one_hot_letters = options.input == "one_hot_letters"
-    return Inputs(
+    return ForwardArguments(
         input_name=input_name,
         argument_names=argument_names,
         accepts_any_keyword=accepts_any_keyword,
         input_form=options.input,
-        width=len(DNA) if is_one_hot_letters else embedding_rows(model) or len(tokens),
+        width=len(DNA_LETTERS) if is_one_hot_letters else embedding_rows(model) or len(tokens),
         dtype=floating_parameter.dtype,
         is_left_padded=options.padding == "left",
         constants=options.model_arguments,
@@ -114,7 +115,7 @@ def embedding_rows(model: Any) -> int | None:  # any torch module
     return vocabulary_size if isinstance(vocabulary_size, int) and vocabulary_size > 0 else None
 
 
-def position_table(model: Any) -> int | None:
+def position_count(model: Any) -> int | None:
     """Return the number of the model's learned positions; None if it has no table of them."""
     for name, module in model.named_modules():
         last_name = name.rpartition(".")[2]
@@ -127,7 +128,7 @@ def position_table(model: Any) -> int | None:
     return None
 
 
-def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
+def piece_tokens_max(model: Any, tokens: Tokenizer, options: Options) -> int | None:
     """Return the maximum number of tokens of a piece; None if `max_length=none` was declared.
 
     Raise ExtractorError if the declared limit exceeds the number of the model's positions, or if
@@ -135,7 +136,7 @@ def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
     """
     if options.input == "one_hot_letters" and options.fixed_letters is not None:
         return options.fixed_letters
-    declared, table = options.max_length, position_table(model)
+    declared, table = options.max_length, position_count(model)
     if declared is not None:
         if table is not None and declared > table:
             msg = (
@@ -155,7 +156,7 @@ def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
     return min(limits, default=None)
 
 
-def pad_id(model: Any, tokens: Tokens) -> int:
+def pad_id(model: Any, tokens: Tokenizer) -> int:
     """Return the token id for padding: the tokenizer's, else the model's, else 0.
 
     Ids for which the model has no embedding are skipped.

@@ -11,6 +11,7 @@ class _Gated(nn.Module):
     """A projection without bias: the first half, activated by GELU, times the second half."""
 
     def __init__(self, config: BertConfig) -> None:
+        """Create the projection with the sizes of the configuration."""
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, 2 * config.intermediate_size, bias=False)
 
@@ -29,8 +30,10 @@ class GatedBert(BertModel):  # type: ignore[misc]  # transformers has no types
     """
 
     config_class = BertConfig
+    """Class of the model's configuration."""
 
     def __init__(self, config: BertConfig, **_: Any) -> None:  # of BertModel
+        """Create the model with the sizes of the configuration."""
         super().__init__(config, add_pooling_layer=False)
         for layer in self.encoder.layer:
             layer.intermediate = _Gated(config)

@@ -7,17 +7,20 @@ import torch
 from torch import Tensor
 
 from .base import ExtractorError
-from .forward_arguments import Inputs
+from .forward_arguments import ForwardArguments
 
 _STATE_DIMENSIONS = 3
+"""Dimensions of hidden states: sequences, tokens, columns."""
 _LISTED_MODULES_MAX = 3
+"""Maximum number of modules that a message lists."""
 _ALL_STATES = {"output_hidden_states": True}
+"""Argument of forward with which a model of transformers returns the states of all layers."""
 
 
-class Output:
-    """A model with the declared part of its output; a call runs it and returns hidden states."""
+class HiddenStates:
+    """A model that returns hidden states when called, from the declared part of its output."""
 
-    def __init__(self, model: Any, inputs: Inputs, output: str, layer: str) -> None:
+    def __init__(self, model: Any, inputs: ForwardArguments, output: str, layer: str) -> None:
         """Raise ExtractorError if the declared module does not exist."""
         self._model, self._inputs = model, inputs
         self._output_form, _, self._module_or_item = output.partition(":")
@@ -35,6 +38,7 @@ class Output:
 
     @property
     def _model_name(self) -> str:
+        """Name of the model's class, for messages."""
         return type(self._model).__name__
 
     def __call__(self, ids: Tensor, mask: Tensor) -> Tensor:
@@ -58,6 +62,7 @@ class Output:
         return states
 
     def _declared_output(self) -> str:
+        """Return the declared part of the output, for messages."""
         return (
             f"{self._output_form}:{self._module_or_item}"
             if self._module_or_item
@@ -65,6 +70,7 @@ class Output:
         )
 
     def _read_output(self, arguments: dict[str, Any]) -> Any:
+        """Run the model and return the part of its output that `output` declares."""
         if self._output_form == "module":
             return self._module_output(arguments)
         if self._output_form == "item":
@@ -90,6 +96,7 @@ class Output:
         return isinstance(output, Mapping) and self._inputs.takes("output_hidden_states")
 
     def _hidden_states(self, arguments: dict[str, Any]) -> Tensor:
+        """Run the model and return the hidden states of the declared layer."""
         if not self._inputs.takes("output_hidden_states"):
             msg = (
                 f"forward of {self._model_name} takes no output_hidden_states, so no layer can be "
@@ -116,6 +123,7 @@ class Output:
         return layer
 
     def _item(self, output: Any) -> object:
+        """Return the declared item of an output. Raise ExtractorError if it does not exist."""
         items = _output_items(output)
         item_index = int(self._module_or_item)
         if item_index >= len(items):

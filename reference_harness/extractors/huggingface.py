@@ -10,26 +10,33 @@ from torch import Tensor
 from reference_harness.embedding import batching as batches
 from reference_harness.embedding.memory import MemoryLimit
 
-from .base import BaseEmbeddingExtractor, ExtractorError, Reading
-from .checkpoint import cause_of, check_configuration, check_model_class, load_model
+from .base import BaseEmbeddingExtractor, ExtractorError, LetterCounts
+from .checkpoint import check_configuration, check_model_class, error_and_cause_text, load_model
 from .compiled import compile_in_place
 from .device_transfer import EncodedAhead, host_arrays, on_device, to_host
 from .encoder import Encoder
-from .forward_arguments import embedding_rows, inputs_of, limit_of, pad_id
-from .hidden_states import Output
+from .forward_arguments import embedding_rows, inputs_of, pad_id, piece_tokens_max
+from .hidden_states import HiddenStates
 from .options import parse
-from .origin import check_code, check_disguises, check_ignored_code, folder_of, loadable, origin_of
+from .origin import (
+    check_code,
+    check_disguises,
+    check_ignored_code,
+    configuration_folder,
+    loadable_origin,
+    origin_of,
+)
 from .parallel_encoding import Encoding, ParallelEncoding, encoding_processes_max
 from .pooling import POOLINGS
 from .preparation import preparation_of
 from .tokenizer import TEST_LETTERS, check_tokenizer, load_tokens
 from .version_advice import version_advice
 
-# Largest effect of padding that counts as none: the distance between the embeddings of a sequence
-# in a batch with a longer one and of the sequence alone, relative to the length of the latter.
-# Rounding is at most 1e-6 in float32 and 1.1e-2 in bfloat16; unmasked padding changes an embedding
-# by 0.1 and more.
 _PADDING_EFFECT_MAX = {"float64": 1e-3, "float32": 1e-3, "float16": 5e-2, "bfloat16": 5e-2}
+"""Largest effect of padding that counts as none: the distance between the embeddings of a sequence
+in a batch with a longer one and of the sequence alone, relative to the length of the latter.
+Rounding is at most 1e-6 in float32 and 1.1e-2 in bfloat16; unmasked padding changes an embedding by
+0.1 and more."""
 
 
 def _check_device(device: str) -> None:
@@ -38,8 +45,9 @@ def _check_device(device: str) -> None:
         torch.empty(0, device=device)
     except Exception as error:
         msg = (
-            f"torch {torch.__version__} cannot use --device {device}: {cause_of(error)}; pass "
-            "--device cpu, or repair driver or torch: `nvidia-smi` lists the GPUs of this machine"
+            f"torch {torch.__version__} cannot use --device {device}: "
+            f"{error_and_cause_text(error)}; pass --device cpu, or repair "
+            "driver or torch: `nvidia-smi` lists the GPUs of this machine"
         )
         raise ExtractorError(msg) from error
 
@@ -91,7 +99,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         """Return the number of tokens of each sequence before truncation, with special tokens."""
         return self.encoder.count(self._prepare.uncut(sequences))
 
-    def read_letters(self, sequences: Sequence[str]) -> Reading:
+    def read_letters(self, sequences: Sequence[str]) -> LetterCounts:
         """Return the numbers of letters and tokens that are read.
 
         Raise the same errors as `extract_embeddings`.
@@ -113,14 +121,16 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self._encoded.begin(sequences)
 
     def trial(self, sequence: str) -> tuple[int, Callable[[int], object]]:
-        """Return the number of tokens of a sequence's longest piece, and a function.
+        """Return the length in tokens of the longest piece, and a function that embeds it.
 
         The function embeds a batch of n copies of the piece. Both may raise the errors of
         `extract_embeddings`, and out-of-memory errors.
         """
         pieces, _ = self.encoder.encode(self._prepare([sequence]))
         piece = max(pieces, key=len)
-        return self.encoder.pad_to or len(piece), lambda rows: self._pooled([piece] * rows)
+        return self.encoder.pad_to or len(piece), lambda rows: self._pooled_embeddings(
+            [piece] * rows
+        )
 
     @property
     def equal_length_max(self) -> int | None:
@@ -134,7 +144,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         """
         (ids,) = self._tokens.ids(self._prepare([TEST_LETTERS]))
         pieces = [[ids[(row + i) % len(ids)] for i in range(tokens)] for row in rows]
-        return self._pooled(pieces)
+        return self._pooled_embeddings(pieces)
 
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 8) -> np.ndarray:
         """Return the (n, d) float32 embeddings of n sequences, row i for sequence i.
@@ -150,12 +160,12 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             token_counts = np.ones_like(token_counts)
         # The weight of a sequence's only piece is exactly 1.0, whatever the other sequences.
         weights = token_counts / np.bincount(rows, weights=token_counts).astype(np.float32)[rows]
-        for batch, pooled in self._run(pieces, rows, batch_size):
+        for batch, pooled in self._embedded_batches(pieces, rows, batch_size):
             # `at` instead of `+=`: one sequence may have several windows in a batch.
             np.add.at(embeddings, rows[batch], pooled * weights[batch, None])
         return embeddings
 
-    def _run(
+    def _embedded_batches(
         self, pieces: list[list[int]], owners: np.ndarray, batch_size: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the indices of the pieces of each batch, and the (b, d) embeddings of these.
@@ -166,30 +176,31 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         pooled_batches = self.memory.fitting(
             self._batches(lengths, batch_size),
             lengths,
-            lambda batch: self._queued([pieces[i] for i in batch]),
+            lambda batch: self._queued_embeddings([pieces[i] for i in batch]),
             owners,
         )
         yield from host_arrays(pooled_batches)
 
     def _batches(self, lengths: list[int], batch_size: int) -> list[np.ndarray]:
+        """Return the indices of the pieces of each batch, by the declared batching."""
         if self.batching == "file":
             return batches.batches_in_file_order(len(lengths), batch_size)
         if self.batching == "exact":
             return batches.batches_of_equal_length(lengths, self.token_budget, self.exact_limits)
         return batches.batches_within_budget(lengths, self.token_budget)
 
-    def _pooled(self, pieces: Sequence[list[int]]) -> np.ndarray:
+    def _pooled_embeddings(self, pieces: Sequence[list[int]]) -> np.ndarray:
         """Return the (b, d) float32 embeddings of b pieces, run as one batch."""
-        return to_host(self._queued(pieces))()
+        return to_host(self._queued_embeddings(pieces))()
 
-    def _queued(self, pieces: Sequence[list[int]]) -> Tensor:
+    def _queued_embeddings(self, pieces: Sequence[list[int]]) -> Tensor:
         """Return the embeddings of pieces on the device, which may still be computing them."""
         ids, mask = (on_device(array, self.device) for array in self.encoder.pad(pieces))
         with torch.inference_mode():
             hidden = self._output(ids, mask)
-            return POOLINGS[self._options.pooling](hidden, self._positions(hidden, mask))
+            return POOLINGS[self._options.pooling](hidden, self._pooled_positions(hidden, mask))
 
-    def _positions(self, hidden: Tensor, mask: Tensor) -> Tensor:
+    def _pooled_positions(self, hidden: Tensor, mask: Tensor) -> Tensor:
         """Return the mask (b, t) of the positions to pool.
 
         If the model returns another number of positions than of tokens, all positions are pooled;
@@ -220,14 +231,16 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             check_code(origin)
             check_ignored_code(origin, options)
             check_configuration(origin, options)
-            with loadable(origin) as source_origin:
+            with loadable_origin(origin) as source_origin:
                 self._tokens = load_tokens(source_origin, options)
                 self.model, self.source = load_model(source_origin, options, self.device)
         except ExtractorError:
             raise
         except Exception as error:
-            advice = version_advice(folder_of(origin), error, own_code=trust_remote_code)
-            cause_text = "; ".join(sentence for sentence in (cause_of(error), advice) if sentence)
+            advice = version_advice(configuration_folder(origin), error, own_code=trust_remote_code)
+            cause_text = "; ".join(
+                sentence for sentence in (error_and_cause_text(error), advice) if sentence
+            )
             msg = f"{self.name_model!r} cannot be loaded: {cause_text}"
             raise ExtractorError(msg) from error
         self.tokenizer = self._tokens.inner
@@ -238,7 +251,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         origin = origin_of(
             self.name_model, self._options.revision, trust_remote_code=trust_remote_code
         )
-        advice = version_advice(folder_of(origin), error, own_code=trust_remote_code)
+        advice = version_advice(configuration_folder(origin), error, own_code=trust_remote_code)
         return f"; {advice}" if advice else ""
 
     def _set_up(self) -> None:
@@ -247,20 +260,20 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self._check_vocabulary()
         inputs = inputs_of(model, tokens, options)
         self._takes_mask = inputs.takes_mask
-        self._output = Output(model, inputs, options.output, options.layer)
+        self._output = HiddenStates(model, inputs, options.output, options.layer)
         self.encoder = Encoder(
             tokens=tokens,
-            max_length=limit_of(model, tokens, options),
+            max_length=piece_tokens_max(model, tokens, options),
             truncation="right" if options.fixed_letters is not None else options.truncation,
             stride=options.stride,
             pad_id=pad_id(model, tokens),
             padding="left" if options.padding == "left" else "right",
             embedding_rows=None if options.input == "one_hot_letters" else embedding_rows(model),
-            frame=tokens.frame(),
+            added_tokens=tokens.added_tokens(),
             full_last=options.last_window == "full",
             pad_to=options.pad_to,
         )
-        if self.encoder.frame is None and (
+        if self.encoder.added_tokens is None and (
             options.pooling == "penultimate" or not options.pool_special
         ):
             msg = (
@@ -297,7 +310,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         options = self._options
         short_ids, long_ids = self._short_and_long_ids()
         try:
-            unpadded = self._pooled([short_ids])
+            unpadded = self._pooled_embeddings([short_ids])
             self._width = unpadded.shape[1]
             is_unmasked = options.mask_inside == "false" or not self._takes_mask
             if options.mask_inside == "auto" and self._takes_mask and options.batching != "exact":
@@ -309,7 +322,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         except Exception as error:
             msg = (
                 f"{type(self.model).__name__} does not run on a sequence of {len(short_ids)} "
-                f"tokens: {cause_of(error)}; declare the options that it needs"
+                f"tokens: {error_and_cause_text(error)}; declare the options that it needs"
                 f"{self._advice_text(error)}"
             )
             raise ExtractorError(msg) from error
@@ -327,7 +340,9 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         short_ids, long_ids = self._short_and_long_ids()
         compile_in_place(
             self.model,
-            lambda: [self._pooled(batch) for batch in ([short_ids], [short_ids, long_ids])],
+            lambda: [
+                self._pooled_embeddings(batch) for batch in ([short_ids], [short_ids, long_ids])
+            ],
             _PADDING_EFFECT_MAX[self._options.dtype],
         )
 
@@ -335,7 +350,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self, unpadded: np.ndarray, short_ids: list[int], long_ids: list[int]
     ) -> bool:
         """Whether the embedding of a sequence changes in a batch with a longer sequence."""
-        padded = self._pooled([short_ids, long_ids])[:1]
+        padded = self._pooled_embeddings([short_ids, long_ids])[:1]
         distance = float(np.linalg.norm(padded - unpadded))
         return not distance <= _PADDING_EFFECT_MAX[self._options.dtype] * float(
             np.linalg.norm(unpadded)

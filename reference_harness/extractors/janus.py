@@ -12,6 +12,7 @@ from torch.nn import functional as f
 from .mamba import Mamba, RmsNorm
 
 _DIRECTIONS = ("fwd", "bwd")
+"""Prefixes of the names of weights: forward and backward."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,25 +20,38 @@ class JanusConfig:
     """The sizes of the model."""
 
     vocab_size: int
+    """Number of token ids."""
     hidden_size: int
+    """Width of the hidden states."""
     num_hidden_layers: int
+    """Number of layers."""
     num_attention_heads: int
+    """Number of heads of each attention."""
     intermediate_size: int
+    """Width within the feed-forward part."""
     num_experts: int
+    """Number of experts of a mixture."""
     attention_layers: tuple[int, ...] = ()
     """Indices of the layers with attention; all others are state space layers."""
     expert_layers: tuple[int, ...] = ()
     """Indices of the layers whose feed-forward part is a mixture of experts."""
     num_experts_per_tok: int = 2
+    """Number of experts that a position uses."""
     final_head_size: int = 32
     """Width of a head of the last attention, which scales its scores."""
     d_state: int = 16
+    """Width of the state of a state space layer."""
     d_conv: int = 4
+    """Letters that the convolution of a state space layer covers."""
     expand: int = 2
+    """Ratio of the inner width of a state space layer to `hidden_size`."""
     rms_norm_eps: float = 1e-6
+    """Number that a norm adds to avoid a division by zero."""
 
 
 class _FeedForward(nn.Module):
+    """A gated feed-forward part."""
+
     def __init__(self, config: JanusConfig) -> None:
         super().__init__()
         width, inner = config.hidden_size, config.intermediate_size
@@ -164,6 +178,7 @@ class Janus(nn.Module):
     """
 
     config_class = JanusConfig
+    """Class of the model's configuration."""
 
     def __init__(self, config: JanusConfig) -> None:
         super().__init__()
@@ -203,6 +218,7 @@ class Janus(nn.Module):
 
 
 def _mamba(config: JanusConfig) -> Mamba:
+    """Return a state space layer of the configured sizes."""
     return Mamba(
         width=config.hidden_size,
         inner=config.expand * config.hidden_size,
@@ -212,6 +228,7 @@ def _mamba(config: JanusConfig) -> Mamba:
 
 
 def _mixer_name(direction: str, *, attends: bool) -> str:
+    """Return the name of the layer's attention or state space part in the checkpoint."""
     if attends:
         return f"self_attn_{direction}"
     return "mamba_fwd" if direction == "fwd" else "mamba_rev"
@@ -238,8 +255,10 @@ def _visible_states(length: int, device: torch.device) -> Tensor:
 
 
 def _split_by_head(x: Tensor, heads: int) -> Tensor:
+    """Return states with a dimension of heads: (b, heads, t, width / heads)."""
     return x.reshape(*x.shape[:-1], heads, -1).transpose(1, 2)
 
 
 def _join_heads(x: Tensor) -> Tensor:
+    """Return states without the dimension of heads: (b, t, width)."""
     return x.transpose(1, 2).flatten(2)

@@ -5,24 +5,27 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from .base import BaseEmbeddingExtractor, ExtractorError, Reading
+from .base import BaseEmbeddingExtractor, ExtractorError, LetterCounts
 
 K_DEFAULT = 4
+"""Length of the words if the option `k` is missing."""
 SCALES = (None, "none", "unit")
 """Values that the option `scale` accepts; None, its default, means "none"."""
-# 4**10 columns in float32 are 4 MiB per sequence; more would be too costly for a baseline.
 K_MAX = 10
-# Letters counted in one pass: so many that its largest array, eight bytes per letter, fits into the
-# second-level cache of a core, and the allocator reuses its memory. Twice as many letters take
-# three times as long with sequences of 101 bp, half as many twice as long with 300 bp.
+"""Longest words: 4**10 columns in float32 are 4 MiB per sequence, and more would be too costly."""
 CHUNK_LETTERS = 1 << 15
-# Size of the count matrix of one pass, of eight bytes each: 8 MB.
+"""Letters counted in one pass: so many that its largest array, eight bytes per letter, fits into
+the second-level cache of a core, and the allocator reuses its memory. Twice as many letters take
+three times as long with sequences of 101 bp, half as many twice as long with 300 bp."""
 CHUNK_COUNTS = 1 << 20
+"""Number of counts in the matrix of one pass, of eight bytes each: 8 MB."""
 
-_UPPER_CASE_MASK = np.uint8(
+_UPPER_CASE_BITS = np.uint8(
     0xDF
 )  # clears the bit by which lower case differs from upper case in ASCII
+"""Bits that lower-case and upper-case ASCII letters have in common."""
 _COUNTED_LETTERS = tuple(np.uint8(ord(letter)) for letter in "ACGT")
+"""ASCII codes of the letters of counted words, in the order of their digits."""
 
 
 class KmerExtractor(BaseEmbeddingExtractor):
@@ -63,7 +66,7 @@ class KmerExtractor(BaseEmbeddingExtractor):
         self.scale = scale or "none"
         self.source = {"kind": "none", "location": "", "revision": None, "weights": {}}
 
-    def read_letters(self, sequences: Sequence[str]) -> Reading:
+    def read_letters(self, sequences: Sequence[str]) -> LetterCounts:
         """Return the numbers of letters, and of windows, which are the tokens.
 
         Letters outside windows of A, C, G and T only are not read, and other windows are unknown.
@@ -72,7 +75,7 @@ class KmerExtractor(BaseEmbeddingExtractor):
         lengths = [len(sequence) for sequence in sequences]
         read, overlap = sum(map(len, runs)), self.k - 1
         windows = sum(max(0, length - overlap) for length in lengths)
-        return Reading(sum(lengths), read, 0, windows, windows - read + overlap * len(runs))
+        return LetterCounts(sum(lengths), read, 0, windows, windows - read + overlap * len(runs))
 
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = 1) -> np.ndarray:
         """Return the (n, 4**k) float32 frequencies of n sequences; `batch_size` has no effect."""
@@ -103,7 +106,7 @@ def _chunks(lengths: np.ndarray, width: int) -> Iterator[tuple[int, int]]:
 def _count(sequences: Sequence[str], lengths: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the counts of each word in n sequences, (n, 4**k) int64, and their sums, (n,)."""
     text = "\n".join((*sequences, "\n" * (k - 1))).encode("ascii", "replace")
-    upper_letters = np.frombuffer(text, dtype=np.uint8) & _UPPER_CASE_MASK
+    upper_letters = np.frombuffer(text, dtype=np.uint8) & _UPPER_CASE_BITS
     windows = len(text) - k + 1
     is_other_letter = np.ones(len(text), dtype=bool)
     for letter in _COUNTED_LETTERS:

@@ -6,16 +6,17 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from .base import Reading
+from .base import LetterCounts
 from .encoder import Encoder
 from .preparation import Preparation
 from .tokenizer import TEST_LETTERS
 
-# Letters at the end that a tokenizer of k-mers may drop, with k up to eight.
 _DROPPED_MAX = 7
+"""Maximum number of letters at the end that a tokenizer drops as they form no k-mer, k up to
+eight."""
 
 
-class Reader:
+class LetterCounter:
     """Counts the letters and tokens of sequences that an encoder reads.
 
     If the text of a token is the letters that it encodes (single letters, k-mers without
@@ -39,7 +40,7 @@ class Reader:
         letter_count = int(self._letters[ids].sum())
         return len(TEST_LETTERS) - _DROPPED_MAX <= letter_count <= len(TEST_LETTERS)
 
-    def read(self, sequences: Sequence[str]) -> Reading:
+    def read(self, sequences: Sequence[str]) -> LetterCounts:
         """Return the numbers of letters and tokens that are read.
 
         Raise ExtractorError as `Encoder.encode` does.
@@ -73,7 +74,7 @@ class Reader:
                 len(uncut_ids.get(i, ids)) for i, ids in enumerate(encoded)
             ] - added_counts
             read_letters = text_lengths * known_counts // np.maximum(uncut_counts, 1)
-        return Reading(
+        return LetterCounts(
             given=sum(map(len, sequences)),
             read=int(read_letters.sum()),
             cut=int((is_cut | is_shortened).sum()),
@@ -86,8 +87,8 @@ class Reader:
 
         Tokens that the tokenizer adds around a sequence do not count.
         """
-        frame, unknown = self._encoder.frame, self._encoder.tokens.unknown_id
-        before, after = (frame.before, frame.after) if frame else (0, 0)
+        added_tokens, unknown = self._encoder.added_tokens, self._encoder.tokens.unknown_id
+        before, after = (added_tokens.before, added_tokens.after) if added_tokens else (0, 0)
         counts = np.zeros((3, len(pieces)), dtype=np.int64)
         for index, piece in enumerate(pieces):
             token_ids = np.asarray(piece[before : len(piece) - after], dtype=np.int64)

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as f
 
-# The rank of the step projection is the width divided by this, rounded up.
 _WIDTH_PER_RANK = 16
+"""Width divided by the rank of the step projection, which is rounded up."""
 _INNER_EPS = 1e-6
+"""Number that the inner norms add to avoid a division by zero."""
 
 
 class RmsNorm(nn.Module):

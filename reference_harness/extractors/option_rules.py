@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 OWN_TOKENIZERS = ("characters", "kmers")
-# Options that only the tokenizers of the harness have.
+"""Values of the option `tokenizer` that select a tokenizer of the harness."""
 _OWN_TOKENIZER_OPTIONS = ("vocabulary", "begin", "end", "unknown")
-# Options that map a file of tensors to the weights of a class.
+"""Options that only the tokenizers of the harness have."""
 _TENSOR_OPTIONS = ("weights_at", "rename", "split", "transpose", "zeros")
+"""Options that map a file of tensors to the weights of a class."""
 
 
 def tokenizer_rules(

@@ -14,7 +14,9 @@ from .base import ExtractorError, UnknownOptionError
 from .option_rules import other_rules, tokenizer_rules
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
+"""Values of the option `dtype`: types in which a model may compute."""
 BATCHINGS = ("budget", "exact", "file")
+"""Values of the option `batching`."""
 
 CHOICES = {
     "pooling": ("mean", "cls", "last", "max", "penultimate"),
@@ -33,6 +35,7 @@ CHOICES = {
 }
 """Allowed values by option."""
 _FLAGS = ("trust_remote_code", "special_tokens", "pool_special", "compile")
+"""Options that are true or false."""
 _MINIMUMS = {
     "max_length": 1,
     "stride": 0,
@@ -42,8 +45,11 @@ _MINIMUMS = {
     "fixed_letters": 1,
     "pad_to": 1,
 }
+"""Smallest value of each option that is an integer."""
 _JSON_OPTIONS = ("model_arguments", "tokenizer_arguments", "config_arguments", "rename", "split")
+"""Options that are JSON objects."""
 _REGULAR_EXPRESSION_OPTIONS = ("missing", "unexpected", "transpose", "zeros", "keep_float32")
+"""Options that are regular expressions."""
 _TEXT_FORMS = {  # option: (regular expression of its texts, expectation for a message)
     "output": (
         r"auto|last_hidden_state|hidden_states|item:\d+|module:\S+",
@@ -65,6 +71,7 @@ _REPLACEMENTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 """Option -> (expected value, for a message; function that checks one replacement)."""
 _JSON_OBJECT = 'a JSON object such as {"name": 1}'
+"""What a message expects of an option in `_JSON_OPTIONS`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +138,7 @@ class Options:
     """Each sequence is cut or filled with N to this many letters."""
     # How long sequences are truncated, and how windows are combined.
     max_length: int | None = None
+    """Maximum number of tokens of a sequence or window, with special ones; None: the model's."""
     any_length: bool = False
     """Whether `max_length=none` was declared, so that no limit has to be known."""
     truncation: str = "right"
@@ -196,14 +204,18 @@ class Options:
     unexpected: str = ""
     """Regular expression of names of weights in the file that the model need not have."""
     dtype: str = "float32"
+    """Type in which the model computes."""
     revision: str | None = None
+    """Commit of the repository on the Hub; None for a local folder."""
     trust_remote_code: bool | None = None
     """Whether the checkpoint's own code is run; `false` declares that the library's class is meant.
 
     If it is None, a checkpoint whose own code would be ignored is refused.
     """
     batching: str = "budget"
+    """How sequences are grouped into batches, as in `geneb-harness run --batching`."""
     token_budget: int = batches.DEFAULT_TOKEN_BUDGET
+    """Maximum number of padded tokens of a batch."""
     compile: bool = False
     """Whether torch.compile compiles the model; an audit runs it uncompiled."""
 
@@ -253,6 +265,7 @@ def _checked_value(option: str, value: Any) -> Any:  # each option has a type of
 
 
 def _checked_choice(option: str, value: object) -> str | None:
+    """Return the value of an option with a list of allowed values."""
     if value is None and option == "padding":
         return None
     choice = str(value).lower() if isinstance(value, bool) else value
@@ -284,6 +297,7 @@ def _checked_text(option: str, value: object) -> str | None:
 
 
 def _checked_number(option: str, value: object) -> int | None:
+    """Return the value of an integer option, which may be None."""
     if value in (None, "none") and option in ("max_length", "k", "fixed_letters", "pad_to"):
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < _MINIMUMS[option]:
@@ -292,6 +306,7 @@ def _checked_number(option: str, value: object) -> int | None:
 
 
 def _json_object(option: str, value: object) -> Mapping[str, Any]:
+    """Return the value of a JSON option, parsed if it is text."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -319,6 +334,7 @@ def _check_rules(option: str, rules: Mapping[str, Any]) -> None:
 
 
 def _invalid_value(option: str, value: object, expected: str) -> ExtractorError:
+    """Return the error for a value of an option that is not as expected."""
     return ExtractorError(f"{option} is {value!r}, expected {expected}")
 
 

@@ -31,6 +31,7 @@ OWN_CLASSES = {"gated_bert": GatedBert, "janus": Janus, "space": Space}
 _MAPPING_FILES = ("config.json", "tokenizer_config.json")
 """Files whose `auto_map` may refer to classes in the repository's own code."""
 _AUTO_TOKENIZER = "AutoTokenizer"
+"""The Auto class for tokenizers."""
 _REPOSITORY_SEPARATOR = "--"
 """Separates a repository and a class of its code: `OWNER/NAME--MODULE.CLASS`."""
 
@@ -40,9 +41,13 @@ class Origin:
     """A local folder, or a repository of the Hugging Face Hub at a commit."""
 
     name: str
+    """Path of the folder, or name of the repository."""
     revision: str | None
+    """Commit of the repository; None for a folder."""
     is_local: bool
+    """Whether it is a folder."""
     trust_remote_code: bool
+    """Whether code of the checkpoint may be run."""
     linked_folder: str = ""
     """Temporary folder of links to the checkpoint's files, which is loaded instead; "": none."""
 
@@ -97,7 +102,7 @@ def origin_of(location: str, revision: str | None, *, trust_remote_code: bool) -
     )
 
 
-def folder_of(origin: Origin) -> Path | None:
+def configuration_folder(origin: Origin) -> Path | None:
     """Return the folder with the configuration of a checkpoint; None without one.
 
     It raises nothing, as it is called when something else has failed.
@@ -129,6 +134,7 @@ def check_disguises(origin: Origin) -> None:
 
 
 _INSPECTED_ENDINGS = frozenset({".safetensors", ".bin", ".pt", ".json", ".txt", ".model", ".py"})
+"""Endings of files whose beginning is searched for signs of another file."""
 _TEXT_MAX = 1_000_000
 """Largest file, in bytes, whose content is inspected; pointers and web pages are small."""
 
@@ -240,6 +246,7 @@ def _defining_module(folder: Path, class_name: str) -> Path | None:
 
 
 _CODE_BYTES_MAX = 10_000_000
+"""Largest module of a checkpoint, in bytes, that is searched for a class."""
 
 
 def _auto_class(reference: str) -> str:
@@ -253,7 +260,7 @@ def _auto_class(reference: str) -> str:
 
 
 @contextlib.contextmanager
-def loadable(origin: Origin) -> Iterator[Origin]:
+def loadable_origin(origin: Origin) -> Iterator[Origin]:
     """Yield an origin from whose folder transformers also loads the model's own code.
 
     For `OWNER/NAME--module.Class`, transformers would load from the Hub, even if the folder has the
@@ -339,12 +346,14 @@ def check_class(option: str, value: str, auto_classes: tuple[str, ...]) -> None:
 
 
 def _check_own(option: str, name: str) -> None:
+    """Raise ExtractorError unless `name` is in `OWN_CLASSES`."""
     if name not in OWN_CLASSES:
         msg = f"{option} is 'own:{name}', expected own: and one of {', '.join(OWN_CLASSES)}"
         raise ExtractorError(msg)
 
 
 def _check_package(option: str, name: str) -> None:
+    """Raise ExtractorError unless the package of the class is installed."""
     package = name.partition(".")[0]
     if importlib.util.find_spec(package) is None:
         msg = (
@@ -370,6 +379,7 @@ def class_of(reference: str, origin: Origin) -> Any:  # any class of that form
 
 
 def _class_of_package(module: Any, name: str) -> Any:  # any class
+    """Return the class of a module. Raise ExtractorError if the module does not have it."""
     try:
         return getattr(module, name)
     except AttributeError:

@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 from reference_harness.formats.processes import WorkerProcesses, processors
 
-from .base import Reading
+from .base import LetterCounts
 from .encoder import Encoder
-from .letter_counts import Reader
+from .letter_counts import LetterCounter
 from .preparation import Preparation
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ class Encoding:
         return self.encoder.encode(self.prepare(sequences))
 
     @cached_property
-    def _reader(self) -> Reader:
-        return Reader(self.encoder, self.prepare)
+    def _reader(self) -> LetterCounter:
+        return LetterCounter(self.encoder, self.prepare)
 
-    def read(self, sequences: Sequence[str]) -> Reading:
+    def read(self, sequences: Sequence[str]) -> LetterCounts:
         """Return the numbers of letters and tokens read. Raise ExtractorError as `encode` does."""
         return self._reader.read(sequences)
 
@@ -90,12 +90,12 @@ class ParallelEncoding:
             pieces += [token_ids[start:end] for start, end in pairwise([0, *ends.tolist()])]
         return pieces, np.concatenate([start + rows for (_, _, rows), start in encoded_parts])
 
-    def read(self, sequences: Sequence[str]) -> Reading:
+    def read(self, sequences: Sequence[str]) -> LetterCounts:
         """Return the numbers of letters and tokens read. Raise what `Encoding.read` raises."""
         readings = self._in_processes(_read_in_worker, sequences)
         if readings is None:
             return self._in_this_process(self._encoding.read, sequences)
-        return Reading(*map(sum, zip(*(reading for reading, _ in readings), strict=True)))
+        return LetterCounts(*map(sum, zip(*(reading for reading, _ in readings), strict=True)))
 
     def _in_this_process(
         self, encode: Callable[[Sequence[str]], Result], sequences: Sequence[str]
@@ -197,5 +197,5 @@ def _encode_in_worker(sequences: Sequence[str]) -> PackedPieces:
     return tokens, ends, rows
 
 
-def _read_in_worker(sequences: Sequence[str]) -> Reading:
+def _read_in_worker(sequences: Sequence[str]) -> LetterCounts:
     return _WorkerState.encoding.read(sequences)

@@ -37,6 +37,7 @@ def maximum(hidden: Tensor, mask: Tensor) -> Tensor:
 
 
 def _tokens_at(hidden: Tensor, index: Tensor) -> Tensor:
+    """Return the hidden state of each sequence at its index."""
     rows = torch.arange(len(hidden), device=hidden.device)
     return hidden[rows, index].to(torch.float32)
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from .options import Options
 
-_FILL = "N"
+_FILL_LETTER = "N"
+"""The letter that fills a short sequence: any nucleotide."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,7 @@ class Preparation:
         ]
 
     def _prepared(self, letters: str, fixed: int | None) -> str:
+        """Return the prepared letters, cut or filled to `fixed` letters unless it is None."""
         if self.upper:
             letters = letters.upper()
         if fixed is not None:
@@ -49,12 +51,13 @@ class Preparation:
         return letters[: len(letters) - len(letters) % self.multiple_of]
 
     def _fit(self, letters: str, length: int) -> str:
+        """Return the letters cut or filled to a length."""
         excess = len(letters) - length
         if excess > 0:
             start = {"right": 0, "left": excess, "middle": excess // 2}[self.cut]
             return letters[start : start + length]
         left_fill = {"right": 0, "left": -excess, "both": -excess // 2}[self.fill]
-        return _FILL * left_fill + letters + _FILL * (-excess - left_fill)
+        return _FILL_LETTER * left_fill + letters + _FILL_LETTER * (-excess - left_fill)
 
 
 def preparation_of(options: Options) -> Preparation:

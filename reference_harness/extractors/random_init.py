@@ -4,22 +4,27 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .base import BaseEmbeddingExtractor, Reading
+from .base import BaseEmbeddingExtractor, LetterCounts
 
 SEED = 42
+"""Seed of the generator of the weights."""
 LAYERS, WIDTH, HEADS = 2, 64, 4
 INNER = 4 * WIDTH
+"""Width within the feed-forward part."""
 LENGTH_MAX = 1024
 """Maximum number of letters of a sequence that are read; the cost of attention is quadratic."""
 SCORES_MAX = 1 << 18
 """Maximum number of attention scores computed at once: 1 MB, which fits into a core's cache."""
 LETTERS = "ACGT"
+"""Letters that have a token id, in the order of these ids."""
 UNKNOWN = len(LETTERS)
 """Token id of every letter that is not in `LETTERS`."""
 _IDS = np.full(256, UNKNOWN, dtype=np.intp)
+"""Token id of each byte."""
 for _token_id, _letter in enumerate(LETTERS):
     _IDS[[ord(_letter), ord(_letter.lower())]] = _token_id
 EPSILON = 1e-5
+"""Number that a norm adds to avoid a division by zero."""
 
 
 class RandomInitExtractor(BaseEmbeddingExtractor):
@@ -61,7 +66,7 @@ class RandomInitExtractor(BaseEmbeddingExtractor):
         """Return the number of letters of each sequence, which are its tokens; at least 1."""
         return [max(1, len(sequence)) for sequence in sequences]
 
-    def read_letters(self, sequences: Sequence[str]) -> Reading:
+    def read_letters(self, sequences: Sequence[str]) -> LetterCounts:
         """Return the numbers of letters, which are the tokens.
 
         Read are A, C, G and T among the first 1,024 letters of each sequence.
@@ -70,7 +75,7 @@ class RandomInitExtractor(BaseEmbeddingExtractor):
         letter_count = sum(map(len, read_texts))
         known_count = sum(text.upper().count(letter) for text in read_texts for letter in LETTERS)
         cut_count = sum(len(sequence) > LENGTH_MAX for sequence in sequences)
-        return Reading(
+        return LetterCounts(
             sum(map(len, sequences)),
             known_count,
             cut_count,

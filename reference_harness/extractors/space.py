@@ -11,14 +11,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as f
 
-# Width of a one-hot letter.
 _LETTER_COUNT = 4
-# Base-2 logarithm of the shortest half-life, in bins, of the exponential features of a distance.
+"""Width of a one-hot letter."""
 _HALF_LIFE_MIN = 3.0
-# Added to the gamma features to avoid a division of zero by zero.
+"""Base-2 logarithm of the shortest half-life, in bins, of the exponential features of a
+distance."""
 _DENSITY_MIN = 1e-8
+"""Added to the gamma features to avoid a division of zero by zero."""
 _GELU_SLOPE = 1.702
+"""Factor in the sigmoid that approximates the GELU."""
 _SPECIES = "human"
+"""The species whose embedding and gates are used."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,25 +29,36 @@ class SpaceConfig:
     """The sizes of the model, with the names of its config.json."""
 
     dim: int
+    """Width of the hidden states."""
     depth: int
+    """Number of blocks with attention."""
     heads: int
+    """Number of heads of each attention."""
     target_length: int
     """Number of bins in the middle that are kept."""
     attn_dim_key: int
+    """Width of a key of attention."""
     num_downsamples: int
+    """Number of halvings of the length."""
     dim_divisible_by: int
+    """Number that divides the width of each convolution."""
     species_num_experts: int
+    """Number of experts."""
     topk: int
     """Number of experts per position."""
 
 
 class _Gelu(nn.Module):
+    """The activation of the published model."""
+
     def forward(self, x: Tensor) -> Tensor:
         """Return x times a sigmoid, which approximates the GELU."""
         return torch.sigmoid(_GELU_SLOPE * x) * x
 
 
 class _Residual(nn.Module):
+    """Adds the output of some modules to their input."""
+
     def __init__(self, *parts: nn.Module) -> None:
         super().__init__()
         self.fn = nn.Sequential(*parts)
@@ -148,6 +162,8 @@ class _SpeciesExperts(nn.Module):
 
 
 class _Block(nn.Module):
+    """Attention, then experts, each added to its input."""
+
     def __init__(self, config: SpaceConfig) -> None:
         super().__init__()
         self.attention = _Residual(nn.LayerNorm(config.dim), _DistanceAttention(config))
@@ -186,6 +202,7 @@ class Space(nn.Module):
     """
 
     config_class = SpaceConfig
+    """Class of the model's configuration."""
 
     def __init__(self, config: SpaceConfig) -> None:
         super().__init__()
@@ -253,6 +270,7 @@ def features_of_distance(length: int, features: int, device: torch.device) -> Te
 
 
 def _convolution_block(inputs: int, outputs: int, kernel: int = 1) -> tuple[nn.Module, ...]:
+    """Return a normalisation, an activation and a convolution."""
     return (
         nn.BatchNorm1d(inputs),
         _Gelu(),

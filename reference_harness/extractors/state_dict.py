@@ -17,6 +17,7 @@ from .origin import Origin
 from .tensors import read_tensors
 
 _LISTED_KEYS_MAX = 3
+"""Maximum number of names of weights that a message lists."""
 
 
 def load_state(
@@ -85,12 +86,14 @@ def tensors_by_model_name(tensors: Mapping[str, Tensor], options: Options) -> di
 
 
 def _renamed_tensor_name(tensor_name: str, rules: Mapping[str, str]) -> str:
+    """Return the name of a tensor after all rules of the option `rename`."""
     for pattern, replacement in rules.items():
         tensor_name = re.sub(pattern, replacement, tensor_name)
     return tensor_name
 
 
 def _split_tensor(name: str, tensor: Tensor, rules: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
+    """Return the parts of a tensor by the option `split`, with their names."""
     for pattern, new_names in rules.items():
         if re.search(pattern, name) is None:
             continue

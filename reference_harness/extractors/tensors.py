@@ -16,6 +16,7 @@ from .base import ExtractorError
 from .weight_files import SAFETENSORS_ENDINGS
 
 _LISTED_ENTRIES_MAX = 5
+"""Maximum number of entries of a file that a message lists."""
 
 
 class _Ignored:
@@ -55,11 +56,15 @@ _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
 
 
 class _Unpickler(pickle.Unpickler):
+    """Unpickles tensors and replaces every other class by `_Ignored`."""
+
     def find_class(self, module: str, name: str) -> Any:  # any allowed callable
+        """Return the callable that a pickle names, or its replacement."""
         return _ALLOWED.get((module, name), _Ignored)
 
 
-def _load(file: IO[bytes], **options: Any) -> Any:  # as pickle.load
+def _torch_load(file: IO[bytes], **options: Any) -> Any:  # as pickle.load
+    """Return what a pickle contains; the function `load` of `_TENSOR_PICKLE`."""
     return _Unpickler(file, **options).load()
 
 
@@ -67,7 +72,7 @@ _TENSOR_PICKLE = types.ModuleType("tensors_alone")
 """A pickle module for torch.load that reads only tensors; torch calls `load` for files from before
 torch 1.6."""
 _TENSOR_PICKLE.Unpickler = _Unpickler  # type: ignore[attr-defined]
-_TENSOR_PICKLE.load = _load  # type: ignore[attr-defined]
+_TENSOR_PICKLE.load = _torch_load  # type: ignore[attr-defined]
 
 
 def read_tensors(path: Path, entry: str = "", only: str = "") -> dict[str, Tensor]:
@@ -81,11 +86,11 @@ def read_tensors(path: Path, entry: str = "", only: str = "") -> dict[str, Tenso
     if path.suffix in SAFETENSORS_ENDINGS:
         with safe_open(path, "pt") as file:
             return {name: file.get_tensor(name) for name in file.keys() if re.search(only, name)}  # noqa: SIM118 - no mapping
-    content = _unpickled(path)
+    content = _content_of_pickle(path)
     entry_content = content.get(entry) if isinstance(content, Mapping) and entry else None
     if isinstance(entry_content, Mapping):
         content = entry_content
-    tensors = _tensors(content)
+    tensors = _tensors_in(content)
     if not tensors:
         entry_names = [str(key) for key in content] if isinstance(content, Mapping) else []
         content_text = (
@@ -101,13 +106,15 @@ def read_tensors(path: Path, entry: str = "", only: str = "") -> dict[str, Tenso
     return tensors
 
 
-def _tensors(content: object) -> dict[str, Tensor]:
+def _tensors_in(content: object) -> dict[str, Tensor]:
+    """Return the tensors of a mapping by name."""
     if not isinstance(content, Mapping):
         return {}
     return {str(key): value for key, value in content.items() if isinstance(value, Tensor)}
 
 
-def _unpickled(path: Path) -> object:
+def _content_of_pickle(path: Path) -> object:
+    """Return the content of a file of torch, with tensors on the CPU."""
     try:
         return torch.load(
             path, map_location="cpu", weights_only=False, pickle_module=_TENSOR_PICKLE

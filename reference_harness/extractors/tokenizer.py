@@ -11,27 +11,29 @@ from .options import Options
 from .origin import Origin, check_class, class_of
 from .word_tokenizer import WordTokenizer, letter_tokenizer, word_tokenizer
 
-# Tokenizers without a limit declare 10**30.
 LIMIT_MAX = 10**9
-# Letters with which tokenizer and model are tried: their number is a multiple of 1 to 4 and 6, the
-# usual lengths of k-mers, and the three letters at either end occur nowhere else in it.
+"""Largest number of tokens that is a limit: tokenizers without a limit declare 10**30."""
 TEST_LETTERS = "ACGGTACATTGCAGCTTAACCGGATCCAGATTACAGCATGTTGGCACT"
+"""Letters with which tokenizer and model are tried: their number is a multiple of 1 to 4 and 6, the
+usual lengths of k-mers, and the three letters at either end occur nowhere else in it."""
 
 
-# The text of a token may contain marks of the beginning of a word.
 _LETTERS = re.compile("[A-Za-z]")
+"""A letter in the text of a token, which may also have marks of the beginning of a word."""
 
 
-class Frame(NamedTuple):
-    """Numbers of tokens that are added before and after those of a sequence."""
+class AddedTokens(NamedTuple):
+    """Numbers of tokens that a tokenizer adds before and after those of a sequence."""
 
     before: int
+    """Number of tokens before them."""
     after: int
+    """Number of tokens after them."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tokens:
-    """Turns prepared letters into token ids."""
+class Tokenizer:
+    """Turns prepared letters into token ids, by a tokenizer of transformers or of the harness."""
 
     inner: Any
     """A tokenizer of transformers, or a `WordTokenizer` of the harness."""
@@ -113,15 +115,15 @@ class Tokens:
             **options,
         )
 
-    def frame(self) -> Frame | None:
+    def added_tokens(self) -> AddedTokens | None:
         """Return the numbers of tokens added around a sequence; None if they cannot be found."""
         if self.is_own:
-            return Frame(len(self.inner.before), len(self.inner.after))
+            return AddedTokens(len(self.inner.before), len(self.inner.after))
         (framed_ids,) = self.ids([TEST_LETTERS])
         (own_ids,) = self.ids([TEST_LETTERS], special=False)
         for start in range(len(framed_ids) - len(own_ids) + 1):
             if framed_ids[start : start + len(own_ids)] == own_ids:
-                return Frame(start, len(framed_ids) - len(own_ids) - start)
+                return AddedTokens(start, len(framed_ids) - len(own_ids) - start)
         return None
 
     def name(self, token: int) -> str:
@@ -145,6 +147,7 @@ class Tokens:
         return counts
 
     def _text(self, letters: str, *, prefixed: bool) -> str:
+        """Return the text that the tokenizer gets for a sequence."""
         spaced = " ".join(letters) if self.spaced else letters
         return self.prefix + spaced if prefixed else spaced
 
@@ -154,23 +157,23 @@ def check_tokenizer(options: Options) -> None:
     check_class("tokenizer", options.tokenizer, ("auto", *OWN_TOKENIZERS))
 
 
-def load_tokens(origin: Origin, options: Options) -> Tokens:
+def load_tokens(origin: Origin, options: Options) -> Tokenizer:
     """Return the tokenizer that the options declare.
 
     For one-hot letters, it is the tokenizer of single letters. Raise ExtractorError if the declared
     class is no tokenizer.
     """
     if options.input == "one_hot_letters":
-        return Tokens(inner=letter_tokenizer())
+        return Tokenizer(inner=letter_tokenizer())
     if options.tokenizer in OWN_TOKENIZERS:
-        return Tokens(inner=word_tokenizer(options, origin))
+        return Tokenizer(inner=word_tokenizer(options, origin))
     class_name = "AutoTokenizer" if options.tokenizer == "auto" else options.tokenizer
     inner = class_of(class_name, origin).from_pretrained(origin.loads_from, **origin.keywords)
     if not callable(inner):
         msg = f"tokenizer is {options.tokenizer!r}, whose from_pretrained returns no tokenizer: "
         msg += "name another class"
         raise ExtractorError(msg)
-    return Tokens(
+    return Tokenizer(
         inner=inner,
         special=options.special_tokens,
         prefix=_with_special_tokens(options.prefix, inner),

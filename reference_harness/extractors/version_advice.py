@@ -13,22 +13,29 @@ from reference_harness.formats.files import NotReadable, member_at, read_regular
 _CAUSES_MAX = 10
 """Maximum number of errors whose texts are searched: an error, its cause, and so on."""
 _CONFIG_BYTES_MAX = 10_000_000
+"""Largest config.json, in bytes, that is read."""
 _VERSION = re.compile(r"\d+(\.\d+)*")
+"""The numbers of a version."""
 _META_DEVICE_CAUSE = (
     "the model's constructor computes with tensors, as transformers 4 allowed; transformers 5 "
     "builds models on the meta device, where tensors have no data"
 )
+"""Explanation of a model built with tensors without memory, as transformers 5 does."""
 _MISSING_NAME_CAUSE = (
     "the code of the model imports a name that the installed library does not have: it was "
     "written for another version"
 )
+"""Explanation of an import that fails."""
 _OTHER_VERSION_CAUSE = "the code of the model, or its configuration, may be for another version"
+"""Explanation of other errors of a model's own code."""
 _UNKNOWN_MODEL_CAUSE = (
     "this version of transformers does not have the model's architecture or tokenizer"
 )
+"""Explanation of a model type that transformers does not have."""
 _MISSING_PACKAGE_CAUSE = (
     "the code of the model needs a package that is missing, or another version of one"
 )
+"""Explanation of a package that is not installed."""
 _CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_META_DEVICE_CAUSE, (r"meta (tensor|device)", r"[Cc]annot copy out of meta")),
     (
@@ -68,6 +75,7 @@ _ENVIRONMENT_ADVICE = (
     "model registry pins (docs/maintainer/models.md: `[run.environment]`), or write your own "
     "extractor (docs/contributor/extractor.md)"
 )
+"""What to do if the model needs other versions."""
 
 
 def version_advice(folder: Path | None, error: BaseException, *, own_code: bool) -> str:
@@ -77,7 +85,7 @@ def version_advice(folder: Path | None, error: BaseException, *, own_code: bool)
     the folder, and what to do. It is "" for an error of files or memory whose cause is not known.
     `own_code` says whether code of the model's author was run.
     """
-    error_texts = _texts(error)
+    error_texts = _error_texts(error)
     causes = (
         cause
         for cause, patterns in _CAUSES
@@ -89,7 +97,7 @@ def version_advice(folder: Path | None, error: BaseException, *, own_code: bool)
     configured_version = _configured_version(folder)
     configured_text = (
         f"the model's config.json names transformers {configured_version}"
-        f"{_age_text(configured_version)}"
+        f"{_older_or_newer_text(configured_version)}"
     )
     sentences = [
         cause,
@@ -106,7 +114,7 @@ def version_advice(folder: Path | None, error: BaseException, *, own_code: bool)
     return "; ".join(sentence for sentence in (*sentences, advice) if sentence)
 
 
-def _texts(error: BaseException) -> str:
+def _error_texts(error: BaseException) -> str:
     """Return the types and texts of an error and of its causes, one per line."""
     texts: list[str] = []
     next_error: BaseException | None = error
@@ -128,7 +136,7 @@ def _configured_version(folder: Path | None) -> str:
     return version if isinstance(version, str) and _VERSION.match(version) else ""
 
 
-def _age_text(version: str) -> str:
+def _older_or_newer_text(version: str) -> str:
     """Return a text that calls a version older or newer than the installed one; "" if equal."""
     configured, installed = _version_numbers(version), _version_numbers(transformers.__version__)
     if configured == installed:
@@ -137,5 +145,6 @@ def _age_text(version: str) -> str:
 
 
 def _version_numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, for comparisons."""
     match = _VERSION.match(version)
     return tuple(map(int, match.group().split("."))) if match else ()

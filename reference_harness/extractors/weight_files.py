@@ -5,8 +5,11 @@ from pathlib import Path
 from reference_harness.formats.files import file_sha256
 
 SAFETENSORS_ENDINGS = (".safetensors",)
+"""Endings of files of safetensors."""
 PICKLE_ENDINGS = (".bin", ".pt", ".pth", ".ckpt")
+"""Endings of files of torch, which are pickles."""
 OTHER_ENDINGS = (".h5", ".msgpack", ".onnx", ".npz", ".npy")
+"""Endings of weight files of other libraries."""
 
 
 def weight_files(path: Path) -> list[Path]:
@@ -24,4 +27,5 @@ def digests(path: Path, files: list[Path] | None = None) -> dict[str, str]:
 
 
 def _relative_name(file: Path, path: Path) -> str:
+    """Return the path of a file relative to `path`; the file's name if they are equal."""
     return file.name if file == path else file.relative_to(path).as_posix()

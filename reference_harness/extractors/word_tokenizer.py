@@ -11,11 +11,14 @@ from .base import ExtractorError
 from .options import Options
 from .origin import Origin
 
-DNA = ("A", "C", "G", "T")
+DNA_LETTERS = ("A", "C", "G", "T")
+"""The letters of DNA, in the order of their columns or ids."""
 _PAD_NAMES = ("[PAD]", "<pad>", "<PAD>")
+"""Usual names of the padding entry of a vocabulary."""
 _ALL_WORDS_ENTRY = re.compile(r"([A-Za-z]+)\^(\d)(?:-(\d))?")
-# There are 390,625 words of eight out of five letters; longer ones are surely a typing error.
+"""An entry that means all words of some letters, such as `ACGT^6` or `ACGT^1-6`."""
 _WORD_LETTERS_MAX = 8
+"""Maximum letters of the words of an entry such as `ACGT^6`: of eight, there are 390,625."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +46,9 @@ class WordTokenizer:
     def encode(self, sequences: Sequence[str], *, special: bool) -> list[list[int]]:
         """Return the token ids of each sequence, with `before` and `after` if `special`."""
         before, after = (self.before, self.after) if special else ((), ())
-        return [[*before, *self._words(sequence), *after] for sequence in sequences]
+        return [[*before, *self._word_ids(sequence), *after] for sequence in sequences]
 
-    def _words(self, sequence: str) -> list[int]:
+    def _word_ids(self, sequence: str) -> list[int]:
         """Return the ids of a sequence's words, and of the letters that remain at its end."""
         end = len(sequence) - len(sequence) % self.k
         words: Sequence[str] = sequence
@@ -57,30 +60,30 @@ class WordTokenizer:
         if len(ids) < len(ids_or_none):
             ids = []
             for word, token_id in zip(words, ids_or_none, strict=True):
-                ids += self._partial_word(word) if token_id is None else (token_id,)
+                ids += self._ids_of_partial_word(word) if token_id is None else (token_id,)
         remainder = sequence[end:]
         if remainder in self.vocabulary and self.rest in ("shorter", "end"):
             ids.append(self.vocabulary[remainder])
         elif remainder:
-            ids += self._partial_word(remainder)
+            ids += self._ids_of_partial_word(remainder)
         return ids
 
-    def _partial_word(self, word: str) -> Iterator[int]:
+    def _ids_of_partial_word(self, word: str) -> Iterator[int]:
         """Yield the ids for letters that form no word of the vocabulary, as `rest` declares."""
         if self.rest == "drop":
             return
         if self.rest in ("unknown", "end") or self.k == 1:
-            yield self._unknown(word)
+            yield self._unknown_id(word)
             return
         while word:
             length_max = len(word) if self.rest == "shorter" else 1
             known_part = next(
                 (word[:n] for n in range(length_max, 0, -1) if word[:n] in self.vocabulary), ""
             )
-            yield self.vocabulary[known_part] if known_part else self._unknown(word[0])
+            yield self.vocabulary[known_part] if known_part else self._unknown_id(word[0])
             word = word[max(1, len(known_part)) :]
 
-    def _unknown(self, word: str) -> int:
+    def _unknown_id(self, word: str) -> int:
         """Return the id of the unknown token. Raise ExtractorError if none is declared."""
         if self.unknown is None:
             msg = (
@@ -124,7 +127,9 @@ def word_tokenizer(options: Options, origin: Origin) -> WordTokenizer:
 
 def letter_tokenizer() -> WordTokenizer:
     """Return the tokenizer with ids 0 to 3 for A, C, G, T, and 4 for every other letter."""
-    return WordTokenizer(vocabulary={x: i for i, x in enumerate(DNA)}, unknown=len(DNA))
+    return WordTokenizer(
+        vocabulary={x: i for i, x in enumerate(DNA_LETTERS)}, unknown=len(DNA_LETTERS)
+    )
 
 
 def _read_vocabulary(declared: str, origin: Origin) -> dict[str, int]:
@@ -155,7 +160,7 @@ def _vocabulary_of_text(declared: str) -> dict[str, int]:
         has_id = bool(words_text) and id_text.isdecimal()
         if has_id:
             next_id = int(id_text)
-        words = _words_of(words_text if has_id else entry)
+        words = _words_of_entry(words_text if has_id else entry)
         if entry == "" or any(word in ids for word in words):
             msg = f"vocabulary is {declared!r}, expected different entries separated by commas"
             raise ExtractorError(msg)
@@ -164,7 +169,7 @@ def _vocabulary_of_text(declared: str) -> dict[str, int]:
     return ids
 
 
-def _words_of(entry: str) -> list[str]:
+def _words_of_entry(entry: str) -> list[str]:
     """Return all words that `LETTERS^K` or `LETTERS^1-K` means, else the entry itself."""
     match = _ALL_WORDS_ENTRY.fullmatch(entry)
     if match is None:

@@ -59,8 +59,8 @@ class TooLarge(NotReadable):
         self.size = size
 
 
-# O_NONBLOCK: do not wait for the writer of a FIFO. O_NOCTTY: do not acquire a terminal.
 _OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""Flags of opening: neither wait for the writer of a FIFO (O_NONBLOCK), nor acquire a terminal."""
 
 
 def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:

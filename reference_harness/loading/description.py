@@ -7,13 +7,14 @@ from typing import Any
 from reference_harness.extractors.base import UNDECLARED
 from reference_harness.formats.submission_terms import DTYPES, SOURCE_KINDS, TRUNCATIONS
 
-LENGTH_MAX = 10**9
+TOKEN_LIMIT_MAX = 10**9
 """Largest `max_length`, in tokens, that is a limit: tokenizers without a limit declare 10**30."""
 
-UNIT = "unit"
-"""Scale declared by an extractor that divides each embedding by its root mean square."""
+UNIT_SCALE = "unit"
+"""Scale declared by an extractor whose embeddings are to be divided by their root mean square."""
 
-_MISSING = object()
+_UNSET = object()
+"""Default that no extractor can declare."""
 
 
 def describe(extractor: object, name_model: str) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -26,14 +27,14 @@ def describe(extractor: object, name_model: str) -> tuple[dict[str, Any], tuple[
         "layer": _declared_text(getattr(extractor, "layer", None)),
         "pooling": _declared_text(getattr(extractor, "pooling", None)),
         "max_length": max_length(extractor),
-        "truncation": _one_of(getattr(extractor, "truncation", None), TRUNCATIONS),
-        "dtype": _one_of(_dtype(getattr(extractor, "dtype", None)), DTYPES),
+        "truncation": _allowed_or_undeclared(getattr(extractor, "truncation", None), TRUNCATIONS),
+        "dtype": _allowed_or_undeclared(_dtype(getattr(extractor, "dtype", None)), DTYPES),
     }
     if (
-        getattr(extractor, "scale", None) == UNIT
+        getattr(extractor, "scale", None) == UNIT_SCALE
     ):  # absent otherwise, as its presence changes the key of cached embeddings
-        embedding["scale"] = UNIT
-    model = _model(getattr(extractor, "source", None), name_model)
+        embedding["scale"] = UNIT_SCALE
+    model = _described_source(getattr(extractor, "source", None), name_model)
     undeclared = [key for key, value in embedding.items() if value == UNDECLARED]
     if model["kind"] == UNDECLARED:
         undeclared.append("source")
@@ -42,12 +43,12 @@ def describe(extractor: object, name_model: str) -> tuple[dict[str, Any], tuple[
 
 def max_length(extractor: object) -> int | str | None:
     """Return the declared limit in tokens, None for no limit, or "undeclared"."""
-    declared = getattr(extractor, "max_length", _MISSING)
+    declared = getattr(extractor, "max_length", _UNSET)
     if declared is None:
         return None
     if isinstance(declared, bool) or not isinstance(declared, int | float) or declared < 1:
         return UNDECLARED
-    return None if declared > LENGTH_MAX else int(declared)
+    return None if declared > TOKEN_LIMIT_MAX else int(declared)
 
 
 def _declared_text(value: object) -> str:
@@ -63,14 +64,15 @@ def _dtype(value: object) -> str:
     return type_name.removeprefix("torch.")
 
 
-def _one_of(value: object, allowed: tuple[str, ...]) -> str:
+def _allowed_or_undeclared(value: object, allowed: tuple[str, ...]) -> str:
     """Return the value if it is allowed, else "undeclared"."""
     return value if isinstance(value, str) and value in allowed else UNDECLARED
 
 
-def _model(source: object, name_model: str) -> dict[str, Any]:
+def _described_source(source: object, name_model: str) -> dict[str, Any]:
+    """Return the source of the weights as format 1.1 describes it; "undeclared" where unknown."""
     declared = source if isinstance(source, Mapping) else {}
-    kind = _one_of(declared.get("kind"), SOURCE_KINDS)
+    kind = _allowed_or_undeclared(declared.get("kind"), SOURCE_KINDS)
     folder = Path(name_model)
     is_local = bool(name_model) and folder.exists()
     # Only the name: the rest of the path may be private.

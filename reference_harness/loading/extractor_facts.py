@@ -1,4 +1,4 @@
-"""The facts of an extractor that a run needs from the process that loads the extractor."""
+"""What a run needs to know of an extractor, from the process that has loaded the extractor."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -13,22 +13,29 @@ from .properties import properties_of
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractorFacts:
-    """Facts of a loaded extractor. They are pickled, so nothing large is among them."""
+    """What a run records of a loaded extractor. It is sent between processes, so it is small."""
 
     path: str
+    """`builtin:<name>`, or the path of the module as given."""
     class_name: str
+    """Name of the extractor's class."""
     sha256: str
+    """Digest of the module, or of a built-in's files."""
     siblings: dict[str, str]
+    """SHA-256 of each other loaded module of the same folder, by file name."""
     description: dict[str, Any]
-    """Description of the extractor.
+    """What the extractor declares, `model` and `embedding` of a run record.
 
     This field and the four before it are those of `LoadedExtractor`.
     """
     parameters: int
     """Number of parameters of the extractor's largest torch module; 0 if it has none."""
     packages: dict[str, str]
+    """Version of each package that the extractor uses, by name."""
     hardware: str
+    """Name of the accelerator or processor."""
     tf32: bool
+    """Whether TF32 may have been used, with its shorter mantissa."""
     numerics: dict[str, Any]
     """The result of `environment.numerics`; empty without a torch module."""
     properties: dict[str, RunProperty]
@@ -43,8 +50,8 @@ class ExtractorFacts:
     Empty unless batching is exact. They may differ between machines, as no bit depends on them.
     """
 
-    def of_model(self, model: dict[str, Any], note: str) -> Self:
-        """Return the facts with the model that was loaded, and a note about its weights."""
+    def with_model(self, model: dict[str, Any], note: str) -> Self:
+        """Return these facts with another model, and a note about its weights."""
         return replace(self, description=self.description | {"model": model}, note=note)
 
 
@@ -53,7 +60,7 @@ def facts_of(extractor: LoadedExtractor, device: str) -> ExtractorFacts:
 
     Settings of torch are read afterwards, as the extractor's code may have changed them.
     """
-    packages, parameters = environment.packages_of(extractor.extractor), _parameters(extractor)
+    packages, parameters = environment.packages_of(extractor.extractor), _parameter_count(extractor)
     properties = properties_of(extractor, device) if parameters else {}
     return ExtractorFacts(
         path=extractor.path,
@@ -71,7 +78,8 @@ def facts_of(extractor: LoadedExtractor, device: str) -> ExtractorFacts:
     )
 
 
-def _parameters(extractor: LoadedExtractor) -> int:
+def _parameter_count(extractor: LoadedExtractor) -> int:
+    """Return the number of parameters of the extractor's largest torch module; 0 without one."""
     members = vars(extractor.extractor).values() if hasattr(extractor.extractor, "__dict__") else ()
     modules = [v for v in members if callable(getattr(v, "parameters", None))]
     return max((sum(p.numel() for p in module.parameters()) for module in modules), default=0)

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-EVENTS = ("open", "sqlite3.connect")
+OPEN_EVENTS = ("open", "sqlite3.connect")
 """Audit events of Python whose first argument is the file that is opened."""
 _PACKAGE = Path(__file__).resolve().parents[1]
-_MARK = "_geneb_watched"
+"""Folder of the harness."""
+_WATCHED_ATTRIBUTE = "_geneb_watched"
 """Attribute of the `safe_open` that replaces the one of safetensors."""
 
 
@@ -24,6 +25,7 @@ class FileWatch:
     """Records every file that this process opens for reading and did not write itself."""
 
     def __init__(self) -> None:
+        """Prepare to record; `start` begins."""
         self.opened: dict[str, str] = {}
         """The path under which each file was first opened, by the file's real path."""
         self._scopes: list[dict[str, str]] = []
@@ -79,13 +81,14 @@ class FileWatch:
             files.setdefault(real_path, path_text)
 
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Record the file that an audit event opens, unless the process writes it."""
         if self._is_in_hook or not (self._is_started or self._scopes):
             return
-        if event not in EVENTS or not isinstance(arguments[0], str | bytes | Path):
+        if event not in OPEN_EVENTS or not isinstance(arguments[0], str | bytes | Path):
             return
         self._is_in_hook = True
         try:
-            if _writes(arguments):
+            if _opens_for_writing(arguments):
                 self._written.add(os.path.realpath(os.fsdecode(arguments[0])))
             else:
                 self.note(arguments[0])
@@ -97,7 +100,7 @@ WATCH = FileWatch()
 """The watch of a process that runs an extractor, started before the extractor is loaded."""
 
 
-def _writes(arguments: tuple[Any, ...]) -> bool:
+def _opens_for_writing(arguments: tuple[Any, ...]) -> bool:
     """Whether the arguments of an "open" event open the file for writing."""
     if len(arguments) < len(("path", "mode", "flags")):
         return False
@@ -114,14 +117,14 @@ def _watch_safetensors(watch: FileWatch) -> None:
     except ImportError:  # a practice run does not need it
         return
     original_safe_open = safetensors.safe_open
-    if hasattr(original_safe_open, _MARK):
+    if hasattr(original_safe_open, _WATCHED_ATTRIBUTE):
         return
 
     def safe_open(filename: Any, *args: Any, **keywords: Any) -> Any:
         watch.note(filename)
         return original_safe_open(filename, *args, **keywords)
 
-    setattr(safe_open, _MARK, True)
+    setattr(safe_open, _WATCHED_ATTRIBUTE, True)
     for module in list(sys.modules.values()):
         if getattr(module, "__dict__", {}).get("safe_open") is original_safe_open:
             vars(module)["safe_open"] = safe_open

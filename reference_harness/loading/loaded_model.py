@@ -21,9 +21,10 @@ from reference_harness.formats.files import file_sha256
 
 from .file_watch import is_within, package_folders
 
-_SNAPSHOT = re.compile(r"/models--([^/]+)/snapshots/([0-9a-f]{40})/(.+)\Z")
+_HUB_CACHE_PATH = re.compile(r"/models--([^/]+)/snapshots/([0-9a-f]{40})/(.+)\Z")
 """Path of a file in the cache of the Hub: `OWNER--NAME`, commit, path in the repository."""
-_ENDINGS = frozenset({*SAFETENSORS_ENDINGS, *PICKLE_ENDINGS, *OTHER_ENDINGS})
+_WEIGHT_ENDINGS = frozenset({*SAFETENSORS_ENDINGS, *PICKLE_ENDINGS, *OTHER_ENDINGS})
+"""Endings of the names of weight files."""
 
 
 class WeightFile(NamedTuple):
@@ -42,7 +43,9 @@ class LoadedModel(NamedTuple):
     """A model as a run record describes it, with a sentence on what it does not describe, or ""."""
 
     model: dict[str, Any]
+    """The `model` of a run record."""
     note: str = ""
+    """A sentence on what the record does not describe; "" if it describes all."""
 
 
 def loaded_model(
@@ -72,7 +75,7 @@ def loaded_model(
         raise ExtractorError(msg)
     weights = {file.name: file_sha256(file.path) for file in files}
     _check_digests(declared["weights"], weights)
-    return _located(declared, files, weights)
+    return _with_source(declared, files, weights)
 
 
 def without_unused(
@@ -91,12 +94,12 @@ def _weight_files(paths: Iterable[str], folder: Path | None) -> Iterable[WeightF
     """Yield the files of weights among the paths, in order of path."""
     packages, model_folder = package_folders(), None if folder is None else folder.resolve()
     for path in sorted(map(Path, paths)):
-        if path.suffix.lower() not in _ENDINGS:
+        if path.suffix.lower() not in _WEIGHT_ENDINGS:
             continue
         real_path = path.resolve()
         if is_within(real_path, packages):
             continue
-        if snapshot := _SNAPSHOT.search(path.as_posix()):
+        if snapshot := _HUB_CACHE_PATH.search(path.as_posix()):
             repository, revision, file_name = snapshot.groups()
             yield WeightFile(path, file_name, repository.replace("--", "/"), revision)
         elif (
@@ -127,6 +130,7 @@ def _declared_files(declared: dict[str, Any], name_model: str) -> list[str]:
 
 
 def _check_digests(declared: dict[str, str], weights: dict[str, str]) -> None:
+    """Raise ExtractorError if a loaded file has another digest than the extractor declares."""
     for name, digest in weights.items():
         expected = declared.get(name, digest)
         if expected != digest:
@@ -137,7 +141,7 @@ def _check_digests(declared: dict[str, str], weights: dict[str, str]) -> None:
             raise ExtractorError(msg)
 
 
-def _located(
+def _with_source(
     declared: dict[str, Any], files: list[WeightFile], weights: dict[str, str]
 ) -> LoadedModel:
     """Return the model with its published source: the files' repository, or the declared one."""

@@ -29,14 +29,15 @@ from reference_harness.formats.files import file_sha256
 from reference_harness.formats.package_lock import lock_beside
 from reference_harness.formats.recognition import disguise_of
 
-from .built_in import built_in
-from .description import UNIT, describe
+from .built_in import built_in_identity
+from .description import UNIT_SCALE, describe
 
-FOLDERS = ("submissions/extractors", "harness/extractors", ".")
+EXTRACTOR_FOLDERS = ("submissions/extractors", "harness/extractors", ".")
 """Folders in which a dotted `module:Class` is searched: those for extractors in this repository and
 in upstream's, and the current folder."""
 
 _PACKAGE = Path(__file__).parents[1]
+"""Folder of the harness."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +45,11 @@ class LoadedExtractor:
     """An extractor and its description for the run record."""
 
     extractor: BaseEmbeddingExtractor
+    """The object that embeds."""
     path: str
     """`builtin:<name>`, or the path of the module as given."""
     class_name: str
+    """Name of its class."""
     sha256: str
     """64 hex digits: the digest of the module's bytes, or of a built-in's source files."""
     description: dict[str, Any]
@@ -56,13 +59,14 @@ class LoadedExtractor:
     author must add those in `undeclared` before a submission of format 1.1 can be written.
     """
     undeclared: tuple[str, ...]
+    """Names of the fields of `description` that the extractor does not declare."""
     lock_sha256: str | None = None
     """Digest of the lock next to the module; None if there is no lock."""
 
     @property
     def is_unit(self) -> bool:
         """Whether the harness divides each embedding by the root mean square of its values."""
-        return bool(self.description["embedding"].get("scale") == UNIT)
+        return bool(self.description["embedding"].get("scale") == UNIT_SCALE)
 
     @property
     def siblings(self) -> dict[str, str]:
@@ -76,10 +80,15 @@ class LoadedExtractor:
         own_files = {Path(str(sys.modules[type(self.extractor).__module__].__file__))}
         if self.path.startswith("builtin:") or not package:
             return {}
-        return {file.name: file_sha256(file) for file in sorted(files - own_files) if file != _BASE}
+        return {
+            file.name: file_sha256(file)
+            for file in sorted(files - own_files)
+            if file != _INTERFACE_FILE
+        }
 
 
-_BASE = Path(str(base.__file__))
+_INTERFACE_FILE = Path(str(base.__file__))
+"""The module that defines the interface of extractors."""
 
 
 def load(
@@ -93,8 +102,9 @@ def load(
     """Return the extractor `spec`, built for a model on a device.
 
     `spec` is a name of `BUILTINS`, `path/to/module.py:Class` or `module:Class`. The last is
-    searched in `folder`, by default in each of `FOLDERS`. `name_model`, the Hub repository or
-    folder of the weights or "", is passed to the constructor, as `device` and `options` are.
+    searched in `folder`, by default in each of `EXTRACTOR_FOLDERS`. `name_model`, the Hub
+    repository or folder of the weights or "", is passed to the constructor, as `device` and
+    `options` are.
 
     Raise ExtractorError if nothing of that name is found, the module cannot be imported or the
     constructor fails, with the cause chained; SignatureError if the class lacks a method of the
@@ -103,9 +113,9 @@ def load(
     short_name = spec.removeprefix("builtin:")
     package_lock: Path | None = None
     if short_name in BUILTINS:
-        path, class_name, sha256 = built_in(short_name)
+        path, class_name, sha256 = built_in_identity(short_name)
         module = importlib.import_module(
-            f"reference_harness.extractors.{BUILTINS[short_name].stem}"
+            f"reference_harness.extractors.{BUILTINS[short_name].module_name}"
         )
         extractor_class = getattr(module, class_name)
     else:
@@ -133,7 +143,7 @@ def locate(spec: str, folder: str | Path | None = None) -> Path:
     """Return the file of an extractor, without importing it."""
     short_name = spec.removeprefix("builtin:")
     if short_name in BUILTINS:
-        return _PACKAGE / "extractors" / f"{BUILTINS[short_name].stem}.py"
+        return _PACKAGE / "extractors" / f"{BUILTINS[short_name].module_name}.py"
     return _locate(spec, folder)[2]
 
 
@@ -156,7 +166,7 @@ def _locate(spec: str, folder: str | Path | None) -> tuple[str, str, Path]:
     if module.endswith(".py"):
         candidates = [Path(module)]
     else:
-        folders = FOLDERS if folder is None else (folder,)
+        folders = EXTRACTOR_FOLDERS if folder is None else (folder,)
         candidates = [Path(f, *module.split(".")).with_suffix(".py") for f in folders]
     for file in candidates:
         if file.is_file():
@@ -170,19 +180,23 @@ class _Loader(SourceLoader):
     """Runs the bytes that were hashed, without a second read or cached bytecode."""
 
     def __init__(self, file: Path, source: bytes) -> None:
+        """Store the path of the module and its bytes."""
         self._file = file
         self._data = source
 
     def get_filename(self, fullname: str) -> str:
+        """Return the path of the module."""
         del fullname
         return str(self._file)
 
     def get_data(self, path: str | bytes) -> bytes:
+        """Return the bytes of the module that were hashed, whatever the path."""
         del path
         return self._data
 
 
 def _import_class(file: Path, class_name: str) -> tuple[type, str]:
+    """Return the class in a module's file, and the SHA-256 of the bytes that were run."""
     file = file.resolve()
     source = file.read_bytes()
     if (disguise := disguise_of(source, markup=True)) is not None:
@@ -231,13 +245,14 @@ def _package(folder: Path) -> str:
     return package_name
 
 
-_REQUIRED = frozenset({"name_model", "device"})
+_REQUIRED_ARGUMENTS = frozenset({"name_model", "device"})
 """Arguments that every constructor has; all others are options."""
 
 
 def _build(cls: Any, path: str, **keywords: Any) -> BaseEmbeddingExtractor:
-    _refuse_unknown(cls, path, keywords)
-    _refuse_other_methods(cls, path, keywords)
+    """Return an extractor, constructed with these arguments; its errors become ExtractorError."""
+    _refuse_unknown_options(cls, path, keywords)
+    _refuse_other_signatures(cls, path, keywords)
     try:
         extractor: BaseEmbeddingExtractor = cls(**keywords)
     except ExtractorError:
@@ -252,7 +267,7 @@ def _build(cls: Any, path: str, **keywords: Any) -> BaseEmbeddingExtractor:
     return extractor
 
 
-def _refuse_unknown(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
+def _refuse_unknown_options(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
     """Raise UnknownOptionError for an option that the constructor does not have."""
     try:
         parameters = inspect.signature(cls).parameters
@@ -264,8 +279,8 @@ def _refuse_unknown(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     for name in keywords:
-        if name not in parameters and name not in _REQUIRED:
-            option_names = [option for option in parameters if option not in _REQUIRED]
+        if name not in parameters and name not in _REQUIRED_ARGUMENTS:
+            option_names = [option for option in parameters if option not in _REQUIRED_ARGUMENTS]
             msg = (
                 f"{path}:{cls.__name__} has no option {name!r}; "
                 f"its options are: {', '.join(option_names) or 'none'}"
@@ -274,10 +289,12 @@ def _refuse_unknown(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
 
 
 _EMBED_SIGNATURE = "def extract_embeddings(self, sequences, batch_size=1):"
+"""The signature that a message shows if the method differs."""
 _INIT_SIGNATURE = 'def __init__(self, name_model, device="cpu"):'
+"""The signature that a message shows if the constructor differs."""
 
 
-def _refuse_other_methods(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
+def _refuse_other_signatures(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
     """Raise SignatureError if the class's methods do not accept the harness's arguments."""
     if "extract_embeddings" in getattr(cls, "__abstractmethods__", ()):
         methods = [name for name, value in vars(cls).items() if inspect.isfunction(value)]
@@ -286,12 +303,12 @@ def _refuse_other_methods(cls: Any, path: str, keywords: Mapping[str, Any]) -> N
         raise SignatureError(msg)
     method = inspect.getattr_static(cls, "extract_embeddings")
     if inspect.isfunction(method):
-        _require_call(method, path, _EMBED_SIGNATURE, (None, []), {"batch_size": 1})
+        _check_signature(method, path, _EMBED_SIGNATURE, (None, []), {"batch_size": 1})
     if inspect.isfunction(cls.__init__):
-        _require_call(cls.__init__, path, _INIT_SIGNATURE, (None,), keywords)
+        _check_signature(cls.__init__, path, _INIT_SIGNATURE, (None,), keywords)
 
 
-def _require_call(
+def _check_signature(
     method: FunctionType, path: str, expected: str, arguments: tuple[Any, ...], keywords: Any
 ) -> None:
     """Raise SignatureError if a method cannot be called with these values and keywords."""
@@ -314,5 +331,6 @@ def _require_call(
 
 
 def _error_text(error: BaseException) -> str:
+    """Return the type and text of an error on one line."""
     message = " ".join(str(error).split())
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

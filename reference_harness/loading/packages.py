@@ -29,6 +29,7 @@ from reference_harness.text import echo
 from .loader import locate
 
 _ROOT = Path(__file__).parents[2]
+"""Folder that contains both programs."""
 
 
 def lock_of(spec: str, folder: str | None = None) -> Lock | None:
@@ -70,7 +71,7 @@ def start_with_packages(locks: Iterable[Lock | None], engine: str = "local") -> 
         msg += f"--engine {engine} out, or install them on the cluster and remove the lock"
         raise OptionError(msg)
     try:
-        folder = install(lock, user_cache("geneb-ci") / "environments", _say)
+        folder = install(lock, user_cache("geneb-ci") / "environments", _print_progress)
     except NotInstalled as error:
         raise OptionError(f"{error.reason}: {error.fix}") from error
     if str(folder) in sys.path:
@@ -83,5 +84,6 @@ def start_with_packages(locks: Iterable[Lock | None], engine: str = "local") -> 
     os.execve(sys.executable, command, environment)  # noqa: S606 (our own command again)
 
 
-def _say(line: str) -> None:
+def _print_progress(line: str) -> None:
+    """Print a line of progress to standard error."""
     echo(line, err=True)

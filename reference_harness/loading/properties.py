@@ -16,7 +16,9 @@ from reference_harness.formats.text import plural
 from .loader import LoadedExtractor
 
 EXTRACTOR_PROPERTIES = ("layer-and-pooling", "computed-dtype", "strands")
+"""Properties that a run checks with short sequences when it begins."""
 CONTRADICTED = "contradicted"
+"""Outcome of a property that a measurement contradicts."""
 LETTERS_READ, NO_DRIFT = "letters-read", "no-drift"
 DRIFT_MAX = TOLERANCES["bfloat16"]
 """Largest drift by rounding, in the type of lowest precision; a growing state causes more."""
@@ -25,6 +27,7 @@ _OUTCOMES = {
     Outcome.NOT_VERIFIED: "not verified",
     Outcome.FAILS: CONTRADICTED,
 }
+"""Outcome in a run record, by outcome of a check."""
 
 
 def properties_of(extractor: LoadedExtractor, device: str) -> dict[str, RunProperty]:
@@ -33,7 +36,8 @@ def properties_of(extractor: LoadedExtractor, device: str) -> dict[str, RunPrope
     subject.__dict__["loaded"] = extractor  # otherwise the cached property would load it again
     results = (property_result(slug, subject) for slug in EXTRACTOR_PROPERTIES)
     return {
-        result.property: _property(_OUTCOMES[result.outcome], result.sentence) for result in results
+        result.property: _run_property(_OUTCOMES[result.outcome], result.sentence)
+        for result in results
     }
 
 
@@ -54,13 +58,13 @@ def properties_of_tasks(tasks: Mapping[str, TaskRecord]) -> dict[str, RunPropert
     tasks_without_drift = [name for name, facts in drifts.items() if facts is None]
     task_count = plural(len(tasks), "task")
     return {
-        LETTERS_READ: _judged(
+        LETTERS_READ: _property_by_tasks(
             tasks_with_unread_letters,
             tasks_without_letters,
             f"Every examined letter of {task_count} is read.",
             "letters of {} are not read, or in no token of the vocabulary",
         ),
-        NO_DRIFT: _judged(
+        NO_DRIFT: _property_by_tasks(
             tasks_with_drift,
             tasks_without_drift,
             f"Sequences of {task_count} have the same embedding before and after all others.",
@@ -69,7 +73,7 @@ def properties_of_tasks(tasks: Mapping[str, TaskRecord]) -> dict[str, RunPropert
     }
 
 
-def _judged(
+def _property_by_tasks(
     contradicting_tasks: list[str],
     unmeasured_tasks: list[str],
     verified_sentence: str,
@@ -77,14 +81,17 @@ def _judged(
 ) -> RunProperty:
     """Return the outcome of a property by the tasks that contradict it or were not measured."""
     if contradicting_tasks:
-        return _property(
+        return _run_property(
             CONTRADICTED, contradicted_sentence.format(", ".join(sorted(contradicting_tasks)))
         )
     if unmeasured_tasks:
-        return _property("not verified", f"Not measured on {', '.join(sorted(unmeasured_tasks))}.")
-    return _property("verified", verified_sentence)
+        return _run_property(
+            "not verified", f"Not measured on {', '.join(sorted(unmeasured_tasks))}."
+        )
+    return _run_property("verified", verified_sentence)
 
 
-def _property(outcome: str, sentence: str) -> RunProperty:
+def _run_property(outcome: str, sentence: str) -> RunProperty:
+    """Return a property with its outcome, and its sentence cut to the maximum length."""
     members = {"outcome": outcome, "sentence": sentence[:SENTENCE_MAX]}
     return RunProperty.model_validate(members)

@@ -16,7 +16,7 @@ from reference_harness.embedding.letters_read import (
     sampled_sequences,
 )
 from reference_harness.errors import HarnessError
-from reference_harness.extractors.base import Reading
+from reference_harness.extractors.base import LetterCounts
 from reference_harness.formats.measurements import REASON_MAX, Drift, EmbeddingFacts, LettersRead
 from reference_harness.loading.loader import LoadedExtractor
 
@@ -54,7 +54,7 @@ def letters_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> Letters:
     """
     if not sequences:
         return Letters(None, "the task has no sequence")
-    reader: Callable[[Sequence[str]], Reading] | None
+    reader: Callable[[Sequence[str]], LetterCounts] | None
     reader = getattr(extractor.extractor, "read_letters", None)
     try:
         if extractor.path.startswith("builtin:") and reader is not None:
@@ -65,12 +65,12 @@ def letters_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> Letters:
 
 
 def _letters_by_tokens(
-    reader: Callable[[Sequence[str]], Reading], sequences: Sequence[str]
+    reader: Callable[[Sequence[str]], LetterCounts], sequences: Sequence[str]
 ) -> LettersRead:
     """Return how many letters are read, by the extractor's own count of tokens."""
     starts = range(0, len(sequences), SEQUENCES_AT_ONCE)
     readings = [reader(sequences[start : start + SEQUENCES_AT_ONCE]) for start in starts]
-    sums = Reading(*map(sum, zip(*readings, strict=True)))
+    sums = LetterCounts(*map(sum, zip(*readings, strict=True)))
     return LettersRead(method="tokens", sequences=len(sequences), **sums._asdict())
 
 

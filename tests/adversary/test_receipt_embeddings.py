@@ -50,7 +50,7 @@ def by_size_of_row(rerun: Rows, scale_log2: int, _unforeseen: Rows) -> Rows:
 
 
 def without_columns(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(audited, "tolerances", by_size_of_row)
+    patch.setattr(audited, "coordinate_tolerances", by_size_of_row)
 
 
 def without(name: str, value: Any) -> Off:

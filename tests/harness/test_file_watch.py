@@ -20,5 +20,5 @@ def test_a_block_records_what_is_read_in_it_and_nothing_after_it(tmp_path):
 def test_an_event_after_the_interpreter_cleared_the_module_is_ignored(monkeypatch):
     with WATCH.recording():
         pass
-    monkeypatch.setattr(file_watch, "EVENTS", None)
+    monkeypatch.setattr(file_watch, "OPEN_EVENTS", None)
     sys.audit("an.event")  # raises what a hook raises

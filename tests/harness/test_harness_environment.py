@@ -151,7 +151,7 @@ def test_kernels_are_recorded_and_exact_runs_ask_for_deterministic_ones(model):
 def test_flags_are_recorded_as_an_embedding_leaves_them(model, monkeypatch):
     """An extractor that allows TF32 in its own code, after it is loaded, is seen to."""
     plain = numerics_of(model, "budget")["flags"]
-    assert plain == [name for name in environment.FLAGS if name in plain]
+    assert plain == [name for name in environment.TORCH_FLAGS if name in plain]
     assert "cuda.matmul.allow_tf32" not in plain
 
     embed = HuggingFaceExtractor.extract_embeddings
@@ -169,7 +169,7 @@ def test_flags_are_recorded_as_an_embedding_leaves_them(model, monkeypatch):
     assert environment.numerics(object())["matmul_precision"] == environment.MIXED
     environment.set_exact()
     assert environment.numerics(object())["matmul_precision"] == "highest"
-    off = {"cudnn.benchmark", *(name for name in environment.FLAGS if "allow" in name)}
+    off = {"cudnn.benchmark", *(name for name in environment.TORCH_FLAGS if "allow" in name)}
     assert not off & set(environment.numerics(object())["flags"])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from geneb_ci.check.rules.measured import SCALE_EFFECT_MAX
 from reference_harness.embedding.extractor_calls import unit_embeddings
-from reference_harness.extractors.base import Reading
+from reference_harness.extractors.base import LetterCounts
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.loading.loader import load
 from reference_harness.receipt.rounding import WidenedEmbeddings, rounded
@@ -23,7 +23,7 @@ GIVEN = 150
 # Each reads some of a sequence, by its `part`, and says nothing of it.
 READS = """
 import numpy as np
-from .base import BaseEmbeddingExtractor, Reading
+from .base import BaseEmbeddingExtractor, LetterCounts
 
 class Reads(BaseEmbeddingExtractor):
     layer, pooling, max_length, truncation, dtype = "none", "mean", 512, "right", "float32"
@@ -33,7 +33,7 @@ class Reads(BaseEmbeddingExtractor):
         return sequence
 
     def read_letters(self, sequences):
-        return Reading(len(sequences[0]), len(sequences[0]), 0, 1, 0)
+        return LetterCounts(len(sequences[0]), len(sequences[0]), 0, 1, 0)
 
     def extract_embeddings(self, sequences, batch_size=8):
         return np.array([self.row(self.part(s)) for s in sequences], dtype="float32")
@@ -140,7 +140,7 @@ def test_built_in_extractors_count_every_sequence():
     assert content is not None
     assert (content.method, content.sequences) == ("tokens", 3000)
     assert (content.given, content.read, content.unknown) == (360_000, 240_000, 117_000)
-    assert Reading(*KmerExtractor().read_letters(many)).read == content.read
+    assert LetterCounts(*KmerExtractor().read_letters(many)).read == content.read
 
 
 def facts(rows: Any, digests: Sequence[bytes] | None = None) -> Any:

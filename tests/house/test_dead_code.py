@@ -103,7 +103,7 @@ def fields() -> set[tuple[str, str]]:
             if isinstance(node, ast.ClassDef):
                 bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
                 classes[str(path), node.name] = bases, node
-    formats = {"BaseModel", "ClosedObject", "_Part"}
+    formats = {"BaseModel", "ClosedObject", "_DefinitionPart"}
     while more := {name for (_, name), (bases, _) in classes.items() if bases & formats} - formats:
         formats |= more
     return {

@@ -183,12 +183,8 @@ def right_place(file: FileChange, change: Change) -> str:
 
 def _added_models(change: Change) -> set[str]:
     """Return the ids of the models whose rows are added, in any folder."""
-    return {path.rpartition("/")[2].rpartition(".")[0] for path in _added_paths(change, ".json")}
-
-
-def _added_paths(change: Change, suffix: str) -> list[str]:
-    """Return the paths of added files with this suffix."""
-    return [f.path for f in change.files if f.before is None and f.path.endswith(suffix)]
+    paths = (f.path for f in change.files if f.before is None and f.path.endswith(".json"))
+    return {path.rpartition("/")[2].removesuffix(".json") for path in paths}
 
 
 def misplaced_file(change: Change) -> Iterator[ChangeFault]:

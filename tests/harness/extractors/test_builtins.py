@@ -36,7 +36,7 @@ def imports(name: str) -> frozenset[str]:
 
 
 def test_every_module_of_the_folder_is_a_built_in_or_helps_one():
-    listed = {f"{builtin.stem}.py" for builtin in BUILTINS.values()}
+    listed = {f"{builtin.module_name}.py" for builtin in BUILTINS.values()}
     helping = {name for builtin in BUILTINS.values() for name in builtin.helpers if "/" not in name}
     assert {path.name for path in FOLDER.glob("*.py")} == listed | helping | INTERFACE
     assert DEFAULT in BUILTINS
@@ -44,10 +44,10 @@ def test_every_module_of_the_folder_is_a_built_in_or_helps_one():
 
 @pytest.mark.parametrize("name", BUILTINS)
 def test_its_digest_covers_every_module_that_it_is_made_of(name):
-    assert imports(f"{BUILTINS[name].stem}.py") == set(BUILTINS[name].helpers)
+    assert imports(f"{BUILTINS[name].module_name}.py") == set(BUILTINS[name].helpers)
 
 
 @pytest.mark.parametrize("name", BUILTINS)
 def test_it_has_tests_of_its_own(name):
-    tests = ROOT / f"tests/harness/extractors/test_{BUILTINS[name].stem}.py"
+    tests = ROOT / f"tests/harness/extractors/test_{BUILTINS[name].module_name}.py"
     assert tests.is_file(), f"write {tests.relative_to(ROOT)}"

@@ -12,7 +12,7 @@ from reference_harness.conformance import PROPERTIES, QUICK, Outcome, check, ful
 from reference_harness.conformance.child_process import property_result
 from reference_harness.conformance.full_check import (
     LENGTH_MIN,
-    SEQUENCES,
+    SEQUENCE_COUNT,
     full_check_of,
     lengths_up_to,
 )
@@ -26,7 +26,7 @@ from tests.harness.extractors.models import KINDS
 FAULTY = Path(__file__).parents[1] / "faulty"
 PROCESS = {"undefined-names", "weights", "no-network", "files-read", "files-read-later"}
 """Properties that change or watch the process they run in."""
-FEWER_ROWS = {"SEQUENCES": 127, "SEQUENCES_MIN": 8, "CLASS_EMBEDDINGS": 1, "COMPARED_MIN": 24}
+FEWER_ROWS = {"SEQUENCE_COUNT": 127, "SEQUENCES_MIN": 8, "CLASS_EMBEDDINGS": 1, "COMPARED_MIN": 24}
 """Of what there is less where no embedding is wrong: half precision is slow on a CPU."""
 SCALE = ("run-batches", "mixed-batches", "no-drift")
 
@@ -248,7 +248,7 @@ def test_a_file_of_labels_that_is_read_is_named(class_name, slug):
 @given(st.integers(LENGTH_MIN, 20_000))
 def test_the_rows_reach_from_the_shortest_to_the_longest(most):
     lengths = lengths_up_to(most)
-    assert len(lengths) == SEQUENCES
+    assert len(lengths) == SEQUENCE_COUNT
     assert (min(lengths), max(lengths)) == (LENGTH_MIN, most)
     counts = np.histogram(lengths, [LENGTH_MIN * 2**i for i in range(14)])[0]
     # The last doubling may be incomplete; each whole one has its embeddings.

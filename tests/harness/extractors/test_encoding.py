@@ -20,7 +20,7 @@ from reference_harness.extractors.parallel_encoding import (
     encoding_processes_max,
 )
 from reference_harness.extractors.preparation import Preparation
-from reference_harness.extractors.tokenizer import Tokens
+from reference_harness.extractors.tokenizer import Tokenizer
 from reference_harness.extractors.word_tokenizer import WordTokenizer
 from reference_harness.formats.processes import WorkerProcesses
 from tests.harness.extractors.models import tokenizer
@@ -34,14 +34,14 @@ def encoding_of(**more: Any) -> Encoding:
         vocabulary={x: n for n, x in enumerate("ACGT")},
     )
     arguments: dict[str, Any] = {"inner": letters, "max_length": 20, "truncation": "windows"} | more
-    tokens = Tokens(inner=arguments.pop("inner"))
+    tokens = Tokenizer(inner=arguments.pop("inner"))
     made = Encoder(
         tokens=tokens,
         stride=2,
         pad_id=4,
         padding="right",
         embedding_rows=None,
-        frame=tokens.frame(),
+        added_tokens=tokens.added_tokens(),
         **arguments,
     )
     return Encoding(made, Preparation())

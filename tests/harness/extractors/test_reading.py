@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from reference_harness.extractors.encoder import Encoder
-from reference_harness.extractors.letter_counts import Reader
+from reference_harness.extractors.letter_counts import LetterCounter
 from reference_harness.extractors.preparation import Preparation
-from reference_harness.extractors.tokenizer import Tokens
+from reference_harness.extractors.tokenizer import Tokenizer
 from reference_harness.extractors.word_tokenizer import WordTokenizer
 from tests.harness.extractors.models import tokenizer
 
@@ -37,13 +37,15 @@ class Overlapping:
 
 def reader(
     inner: Any, most: int | None = None, prepare: Preparation | None = None, **options: Any
-) -> Reader:
-    tokens = Tokens(inner=inner)
+) -> LetterCounter:
+    tokens = Tokenizer(inner=inner)
     values: dict[str, Any] = {
         "max_length": most, "truncation": "right", "stride": 0, "pad_id": 0, "padding": "right",
-        "embedding_rows": None, "frame": tokens.frame(),
+        "embedding_rows": None, "added_tokens": tokens.added_tokens(),
     }  # fmt: skip
-    return Reader(Encoder(**({"tokens": tokens} | values | options)), prepare or Preparation())
+    return LetterCounter(
+        Encoder(**({"tokens": tokens} | values | options)), prepare or Preparation()
+    )
 
 
 TEXT = "ACGTTGCAACGT" * 5  # 60 letters

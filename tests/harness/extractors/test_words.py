@@ -14,7 +14,7 @@ from reference_harness.extractors.encoder import Encoder
 from reference_harness.extractors.options import parse
 from reference_harness.extractors.origin import origin_of
 from reference_harness.extractors.preparation import Preparation
-from reference_harness.extractors.tokenizer import Tokens, load_tokens
+from reference_harness.extractors.tokenizer import Tokenizer, load_tokens
 from reference_harness.extractors.word_tokenizer import WordTokenizer, letter_tokenizer
 
 WORDS = {word: i for i, word in enumerate(["<unk>", "A", "C", "AC", "CA", "AAA", "ACA"])}
@@ -74,7 +74,7 @@ def test_a_vocabulary_is_text_or_a_file_of_the_folder(tmp_path, name, text):
     assert len(token_list) == 3
 
 
-def tokens(folder: Path, **options: object) -> Tokens:
+def tokens(folder: Path, **options: object) -> Tokenizer:
     return load_tokens(origin_of(str(folder), None, trust_remote_code=False), parse(options))
 
 
@@ -131,10 +131,10 @@ def test_a_multiple_is_cut_from_the_right():
 
 def encoder(**options: object) -> Encoder:
     own = WordTokenizer(vocabulary={x: i for i, x in enumerate("ACGTBE")}, before=(4,), after=(5,))
-    tokens_of_letters = Tokens(inner=own)
+    tokens_of_letters = Tokenizer(inner=own)
     values: dict[str, Any] = {
         "max_length": 6, "truncation": "windows", "stride": 0, "pad_id": 0, "padding": "right",
-        "embedding_rows": None, "frame": tokens_of_letters.frame(),
+        "embedding_rows": None, "added_tokens": tokens_of_letters.added_tokens(),
     }  # fmt: skip
     return Encoder(**({"tokens": tokens_of_letters} | values | options))
 
@@ -167,8 +167,8 @@ def test_the_tokens_around_a_sequence_survive_a_cut(side, stored):
 
 
 def test_an_id_beyond_the_embeddings_is_refused_by_name():
-    letters = Tokens(inner=letter_tokenizer())
-    limited = encoder(tokens=letters, frame=letters.frame(), embedding_rows=3)
+    letters = Tokenizer(inner=letter_tokenizer())
+    limited = encoder(tokens=letters, added_tokens=letters.added_tokens(), embedding_rows=3)
     assert limited.encode(["ACG"])[0] == [[0, 1, 2]]
     with pytest.raises(
         ExtractorError, match=r"sequence 1 has token 3 \('T'\), but the model has e"
