@@ -146,18 +146,20 @@ def audit(folder: Path | None, output_format: str, definition: Path | None) -> N
         click.echo(dumps([task_audit.as_json() for task_audit in audits]).decode(), nl=False)
         return
     for task_audit in audits:
-        echo(_task_lines(task_audit))
+        echo(_statistics_lines(task_audit))
     unclean_count = sum(not task_audit.clean for task_audit in audits)
     verb = "has" if len(audits) == 1 else "have"
     echo(f"{unclean_count} of {plural(len(audits), 'task')} {verb} duplicate sequences or leakage")
 
 
-def _task_lines(audit: "TaskStatistics") -> str:
+def _statistics_lines(audit: "TaskStatistics") -> str:
+    """Return the statistics of one task as lines for the terminal."""
     splits = (audit.train, audit.test)
+    train_counts, test_counts = (_class_counts_text(split.classes) for split in splits)
     lengths = f"{min(s.length_min for s in splits)} to {max(s.length_max for s in splits)} bp"
     return (
         f"{audit.task}\n"
-        f"  labels: train {_counts(audit.train.classes)}, test {_counts(audit.test.classes)}; "
+        f"  labels: train {train_counts}, test {test_counts}; "
         f"majority accuracy: {audit.test.majority:.3f}; {lengths}\n"
         f"  duplicate sequences: train {audit.train.duplicates}, test {audit.test.duplicates}; "
         f"with contradictory labels: train {audit.train.contradictions}, "
@@ -167,5 +169,6 @@ def _task_lines(audit: "TaskStatistics") -> str:
     )
 
 
-def _counts(classes: dict[str, int]) -> str:
+def _class_counts_text(classes: dict[str, int]) -> str:
+    """Return the number of sequences of each class, as "label:number label:number"."""
     return " ".join(f"{label}:{count}" for label, count in classes.items())

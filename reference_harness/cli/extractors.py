@@ -290,4 +290,5 @@ def _printable(text: str) -> str:
 
 
 def _distance_text(measured: float | None) -> str:
+    """Return a measured distance as a number for the table; "" if there is none."""
     return "" if measured is None else f"{measured:.1e}"

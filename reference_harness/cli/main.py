@@ -282,7 +282,7 @@ cli.add_command(elsewhere)
 def main() -> None:
     """Run the command line; every expected error becomes a message and an exit code."""
     # Handle a scheduler's SIGTERM like Ctrl-C.
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, _raise_interrupt)
     for variable, value in PASSIVE_WAITING.items():  # before an extractor imports torch
         os.environ.setdefault(variable, value)
     try:
@@ -323,6 +323,7 @@ def main() -> None:
         sys.exit(NOTHING)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def _raise_interrupt(number: int, frame: FrameType | None) -> None:
+    """Handle a signal to end like Ctrl-C, so that what was computed is saved."""
     del number, frame
     raise KeyboardInterrupt

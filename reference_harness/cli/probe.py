@@ -20,6 +20,7 @@ from .rescore import (
 )
 
 FORMATS = ("text", "markdown", "json")
+"""Formats of the printed result."""
 
 
 @click.command("probe")

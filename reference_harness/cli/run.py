@@ -54,6 +54,7 @@ _META_FIELDS = ("url", "zero_shot", "training_data", "submitted_by")
 _EMBEDDING_FIELDS = ("layer", "pooling", "max_length", "truncation", "dtype")
 """Fields of `embedding` that --declare can set."""
 _ALLOWED_VALUES = {"truncation": TRUNCATIONS, "dtype": DTYPES, "source": SOURCE_KINDS}
+"""Values that --declare accepts, by field."""
 
 
 class RunContext(NamedTuple):
@@ -74,7 +75,7 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
     # 1. Check the options before anything is loaded.
     _complete_options(options)
     # 2. Benchmark and data.
-    bench = _benchmark(options)
+    bench = _benchmark_of_options(options)
     source = (
         task_folder.Folder(options["data"], bench) if options["data"] else task_folder.MiniSource()
     )
@@ -132,7 +133,7 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         if options["submission"]:
             refuse_loss("--submission", options["submission"], settings)
         # 6. Run, and write.
-        _report_left_out_tasks(settings, listener)
+        _print_omitted_tasks(settings, listener)
         record = run(settings, engine, listener)
     listener.say(_write_files(record, settings, meta, options))
 
@@ -225,6 +226,7 @@ def _refuse_options_without_effect(options: dict[str, Any], builtin: str) -> Non
 
 
 def _embedder_spec(options: dict[str, Any], option_texts: dict[str, str]) -> EmbedderSpec:
+    """Return the settings by which the extractor is loaded."""
     if options["receipt"] and is_compiled(options["extractor"], option_texts):
         msg = "--receipt and --option compile=true exclude each other, as an audit compares "
         msg += "embeddings with those of the uncompiled model: leave one out"
@@ -285,7 +287,8 @@ def _write_files(
     return lines + quick_prediction_line(record)
 
 
-def _benchmark(options: dict[str, Any]) -> Benchmark:
+def _benchmark_of_options(options: dict[str, Any]) -> Benchmark:
+    """Return the benchmark to which the options refer."""
     if options["definition"]:
         return benchmark.load(options["definition"])
     if options["data"]:
@@ -414,9 +417,11 @@ except (RuntimeError, AssertionError, TypeError) as error:
     fault = str(error).partition("\\n")[0]
 print(json.dumps([str(device), fault]))
 """
+"""Program that asks torch, in another process, for the device and whether it has float64."""
 
 
-def _report_left_out_tasks(settings: Settings, listener: progress.Listener) -> None:
+def _print_omitted_tasks(settings: Settings, listener: progress.Listener) -> None:
+    """Print which tasks the data folder lacks, and which of its files are ignored."""
     missing_ids = [
         cell.task for cell in missing_tasks(settings) if cell.reason == "not in the data"
     ]

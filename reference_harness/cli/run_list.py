@@ -31,6 +31,7 @@ OLD_KEYS: dict[str, str] = {"workers": "jobs"}
 LIST_FIX = (
     'write each run as [[run]] with output = "M.json" and other options of `geneb-harness run`'
 )
+"""Advice at the end of messages about an invalid list."""
 
 
 def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> list[dict[str, Any]]:
@@ -91,6 +92,7 @@ def _options_of_table(table: Any, context: click.Context, label: str) -> dict[st
 
 
 def _as_texts(value: Any) -> list[str]:  # of a TOML file
+    """Return a value of a list as the words of the command line."""
     return [str(item) for item in (value if isinstance(value, list) else [value])]
 
 

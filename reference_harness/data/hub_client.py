@@ -13,12 +13,14 @@ from reference_harness.formats.hub_storage import (
 )
 
 _ADDRESS = re.compile(r"https?://[^\s)?#]+")
+"""Pattern of a URL in a message of a client."""
 _RETRY_FIX = "run the command again: complete files are not downloaded again"
 _NETWORK_ADVICE = (
     f"check the network, or name a Hub that it reaches with --endpoint; then {_RETRY_FIX}"
 )
 _DISK_ADVICE = f"free disk space or check permissions, also of HF_HOME, then {_RETRY_FIX}"
 _TRANSIENT_STATUSES = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+"""HTTP statuses after which the same request may succeed."""
 _LINE_MAX = 200  # characters quoted of the client's message
 SILENCE_SECONDS = 30
 """Time without a byte after which a connection counts as lost."""
@@ -51,6 +53,7 @@ class _OneLineFilter(logging.Filter):
 
 
 _RETRY_LINE = re.compile(r" thrown while requesting |^Retrying in ")
+"""Pattern of the log lines of a client that tries again."""
 
 
 def failure_reason(error: BaseException) -> str:
@@ -76,11 +79,12 @@ def failure_reason(error: BaseException) -> str:
             if status in _TRANSIENT_STATUSES or status >= HTTPStatus.INTERNAL_SERVER_ERROR
             else fix
         )
-    message = _ADDRESS.sub(_host, " ".join(str(error).split()))[:_LINE_MAX]
+    message = _ADDRESS.sub(_host_of_address, " ".join(str(error).split()))[:_LINE_MAX]
     if type(error).__module__.startswith("httpx"):
         return f"the Hub cannot be reached ({message}); {_NETWORK_ADVICE}"
     return f"{type(error).__name__}: {message}"
 
 
-def _host(address: re.Match[str]) -> str:
+def _host_of_address(address: re.Match[str]) -> str:
+    """Return the host of a matched address, in place of the long address."""
     return urlsplit(address[0]).netloc

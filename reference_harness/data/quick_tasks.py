@@ -16,6 +16,7 @@ from reference_harness.schema_files import schema_path
 QUICK_NAME = "quick"
 """Value of --tasks that means these tasks."""
 QUICK_FILE = "quick.json"
+"""Name of the shipped file with these tasks."""
 
 
 class QuickTasks(NamedTuple):
@@ -60,7 +61,7 @@ def expand_quick(names: list[str], bench: Benchmark) -> list[str]:
 
 
 def quick_prediction_line(record: RunRecord) -> str:
-    """Return a line with the prediction from a run of exactly the quick tasks; "" for any other."""
+    """Return a line with the mean that a run of exactly the quick tasks predicts; else ""."""
     chosen = quick_tasks()
     cells = {task: run.regimes[FULL] for task, run in record.tasks.items() if FULL in run.regimes}
     is_quick = record.benchmark.sha256 == chosen.benchmark and cells.keys() == {*chosen.tasks}

@@ -9,6 +9,7 @@ import numpy as np
 from .task_data import Split, TaskData
 
 _COMPLEMENT = str.maketrans("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN")
+"""Complement of each IUPAC letter."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ def task_statistics(data: TaskData) -> TaskStatistics:
 
 
 def _labels_by_sequence(sequences: Iterable[str], split: Split) -> dict[str, set[int]]:
+    """Return all labels with which each sequence of a split occurs."""
     labels_by_sequence: dict[str, set[int]] = {}
     for sequence, label in zip(sequences, split.labels.tolist(), strict=True):
         labels_by_sequence.setdefault(sequence, set()).add(label)

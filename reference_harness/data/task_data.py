@@ -16,6 +16,7 @@ DIGEST_BYTES = 16
 that two share 128 bits is below 1e-26."""
 
 Labels = npt.NDArray[np.int64]
+"""(n,) class numbers of n sequences."""
 
 
 @dataclass(frozen=True)

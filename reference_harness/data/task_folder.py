@@ -34,7 +34,8 @@ LABEL_DIGITS_MAX = 9
 _SEQUENCE = re.compile(f"[{IUPAC_LETTERS}{IUPAC_LETTERS.lower()}]+")
 _OTHER_LETTERS = re.compile(f"[^{IUPAC_LETTERS}{IUPAC_LETTERS.lower()}]")
 _LABEL = re.compile(rf"-?[0-9]{{1,{LABEL_DIGITS_MAX}}}")
-_ENDINGS = (".csv", ".csv.gz")
+_FILE_ENDINGS = (".csv", ".csv.gz")
+"""Endings of the names of task files."""
 
 
 class Source(Protocol):
@@ -129,14 +130,14 @@ def files_by_task(path: Path, faults: list[str]) -> Iterator[tuple[str, tuple[Pa
     Errors in a task's folder are appended to `faults`.
     """
     for file in sorted(path.iterdir()):
-        ending = next((e for e in _ENDINGS if file.name.endswith(e)), None)
+        ending = next((e for e in _FILE_ENDINGS if file.name.endswith(e)), None)
         if file.is_file() and ending:
             yield file.name.removesuffix(ending), (file,)
     tasks = path / "tasks"
     for folder in sorted((tasks if tasks.is_dir() else path).iterdir()):
         if not folder.is_dir():
             continue
-        files = [[folder / f"{split}{e}" for e in _ENDINGS] for split in SPLITS]
+        files = [[folder / f"{split}{e}" for e in _FILE_ENDINGS] for split in SPLITS]
         present = [[file for file in candidates if file.is_file()] for candidates in files]
         if not any(present):
             continue
@@ -213,6 +214,7 @@ def _sequences_in(
 
 
 def _row_error(row: list[str], header: list[str]) -> str | None:
+    """Return what is invalid in a row of a file; None for a valid row."""
     if len(row) != len(header):
         return f"{len(row)} values, expected {len(header)}: {','.join(header)}"
     sequence, label = row[:2]
@@ -234,6 +236,7 @@ def _row_error(row: list[str], header: list[str]) -> str | None:
 
 
 def _check_counts(task_data: TaskData, task: Task, file: Path) -> None:
+    """Raise DataError if the test split has not the size or class counts of the benchmark."""
     counts = sorted(task_data.test.class_counts.values())
     size = len(task_data.test.labels)
     if task.n_test is not None and size != task.n_test:

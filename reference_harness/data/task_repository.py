@@ -36,8 +36,8 @@ def write_repository(benchmark: Benchmark, folder: Path, out: Path) -> list[str]
         for name, split in splits.items():
             write_bytes(out / REMOTE / task.id / f"{name}.csv", _csv({name: split}, is_flat=False))
         write_bytes(out / FLAT / f"{task.id}.csv", _csv(splits, is_flat=True))
-        table_rows.append(_table_row(task, data))
-    write_bytes(out / CARD_FILE, _card(benchmark, table_rows).encode())
+        table_rows.append(_card_table_row(task, data))
+    write_bytes(out / CARD_FILE, _card_text(benchmark, table_rows).encode())
     return [task.id for task in benchmark.tasks]
 
 
@@ -52,7 +52,8 @@ def _csv(splits: dict[str, Split], *, is_flat: bool) -> bytes:
     return stream.getvalue().encode()
 
 
-def _table_row(task: Task, task_data: TaskData) -> str:
+def _card_table_row(task: Task, task_data: TaskData) -> str:
+    """Return the row of a task in the table of the card."""
     counts = [sum(split.class_counts.values()) for split in (task_data.train, task_data.test)]
     return (
         f"| `{task.id}` | {task.category} | {counts[0]:,} | {counts[1]:,} "
@@ -60,7 +61,8 @@ def _table_row(task: Task, task_data: TaskData) -> str:
     )
 
 
-def _card(benchmark: Benchmark, table_rows: list[str]) -> str:
+def _card_text(benchmark: Benchmark, table_rows: list[str]) -> str:
+    """Return the text of the card, the README of the dataset."""
     configs = "\n".join(
         f"- config_name: {task.id}\n  data_files:\n"
         + "\n".join(

@@ -33,6 +33,7 @@ class RowLimit(NamedTuple):
 
 
 DEFAULT_EXACT_LIMITS = (RowLimit(EXACT_TOKENS_MIN, EXACT_ROWS_MAX),)
+"""Limits of exact batches, unless they are measured on the device."""
 
 
 def rows_max_at(limits: Sequence[RowLimit], tokens: int) -> int:
@@ -100,6 +101,7 @@ def batches_of_equal_length(
 
 
 def _refuse_below_one(limit: int) -> None:
+    """Raise ValueError for a limit of a batch below 1."""
     if limit < 1:
         msg = f"the batch limit is {limit}, expected at least 1: pass a larger --token-budget"
         raise ValueError(msg)

@@ -55,6 +55,7 @@ class EmbedJob:
     """Distinct sequences in file order."""
     cache: Path | str
     key_parts: Mapping[str, object]
+    """Everything that determines an embedding except the sequence: the key of the cache."""
     measured_sequences: list[str] = field(default_factory=list)
     """All distinct sequences of the task; how many of their letters are read is measured."""
     share: tuple[int, int] | None = None

@@ -21,8 +21,9 @@ from .batching import EXACT_ROWS_MAX, EXACT_TOKENS_MIN, RowLimit
 from .extractor_calls import Batching, to_numpy
 from .memory import DEVICE_TOKENS_MAX, HOST_TOKENS_MAX, release_memory, try_to_compute
 
-Embedded = npt.NDArray[np.generic]
-EmbedEqualLengths = Callable[[int, Sequence[int]], Embedded]
+EmbeddingMatrix = npt.NDArray[np.generic]
+"""(n, d) embeddings in the type of the extractor."""
+EmbedEqualLengths = Callable[[int, Sequence[int]], EmbeddingMatrix]
 """Function that embeds sequences of one length as one batch; its arguments are the number of tokens
 of each, and the indices of the sequences."""
 
@@ -121,7 +122,7 @@ def _limits_of_sequences(extractor: Any, rows_max: int, tokens_max: int) -> tupl
     def sequences(letters: int, rows: Sequence[int]) -> list[str]:
         return ["".join(random_letters[row : row + letters]) for row in rows]
 
-    def embed(letters: int, rows: Sequence[int]) -> Embedded:
+    def embed(letters: int, rows: Sequence[int]) -> EmbeddingMatrix:
         batch = sequences(letters, rows)
         return to_numpy(extractor.extract_embeddings(batch, batch_size=len(batch)))
 

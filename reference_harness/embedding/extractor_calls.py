@@ -18,6 +18,7 @@ from .memory import DoesNotFitError, MemoryLimit, is_out_of_memory, release_memo
 from .shard import Embeddings
 
 BatchingMode = Literal["budget", "exact", "file"]
+"""How sequences are grouped into batches; see `Batching`."""
 
 FILE_BATCH_SEQUENCES = 8
 """Sequences per batch in file order, as in upstream's loop."""
@@ -318,6 +319,7 @@ def _with_sequence_in_errors(
 
 
 def _too_large_error(label: str, sequence: str, error: DoesNotFitError) -> EmbeddingError:
+    """Return the error for a sequence that does not fit into memory."""
     return EmbeddingError(
         f"{label}: the sequence {sequence[:LETTERS_SHOWN]!r} of {len(sequence):,} letters: "
         f"{error}: use a smaller max_length or dtype, or a device with more memory"

@@ -15,6 +15,7 @@ Embed = Callable[[list[str]], Embeddings]
 """Function that returns the (n, d) embeddings of n sequences."""
 
 _NEXT_LETTER = str.maketrans("ACGTacgt", "CGTAcgta")
+"""The cycle A, C, G, T, in which letters are changed."""
 _CHANGES_PER_LETTER = 3
 """Number of letters to which each of A, C, G, T can be changed."""
 SAMPLED_SEQUENCES = 8
@@ -153,5 +154,6 @@ def relative_distance(
 
 
 def _row_lengths(rows: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """Return the Euclidean length of each row of a matrix."""
     lengths: npt.NDArray[np.float64] = np.sqrt(np.square(np.atleast_2d(rows)).sum(axis=1))
     return lengths

@@ -20,7 +20,7 @@ float32, the type of the probe. Public models stay far below."""
 
 
 class AnyMatrix(Protocol):
-    """The interface of (n, d) features: an array, or embeddings converted when read."""
+    """(n, d) features that a probe reads: an array, or embeddings that are converted when read."""
 
     @property
     def shape(self) -> tuple[int, ...]:

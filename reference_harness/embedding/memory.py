@@ -22,6 +22,7 @@ import numpy.typing as npt
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
 Batch = npt.NDArray[np.int64]
+"""Indices of the sequences of a batch."""
 
 OUT_OF_MEMORY_TEXTS = (
     "out of memory",  # CUDA, HIP, MPS, XPU
@@ -35,7 +36,7 @@ OUT_OF_MEMORY_TEXTS = (
 """Parts of a RuntimeError's text, in lower case, that mean lack of memory."""
 ACCELERATORS = ("cuda", "mps", "xpu")
 """Modules of torch that keep freed memory until `empty_cache`."""
-MESSAGE_MAX = 200  # characters quoted of an allocator's message, which may be long
+MESSAGE_CHARACTERS_MAX = 200  # characters quoted of an allocator's message, which may be long
 
 
 FREE_MEMORY_SHARE = 0.8
@@ -165,7 +166,7 @@ def try_to_compute(
         if not is_out_of_memory(error):
             raise
         cause = " ".join(f"{type(error).__name__}: {error}".split())
-        return [], cause[:MESSAGE_MAX]
+        return [], cause[:MESSAGE_CHARACTERS_MAX]
 
 
 class MeasuredMemory(Protocol):
@@ -187,7 +188,7 @@ def memory_of(device: str, allowed: int | None = None) -> "MeasuredMemory":
     `allowed` is the most bytes that the process may use on the host, if another process enforces
     that.
     """
-    return _Cuda(device) if device.partition(":")[0] == "cuda" else HostMemory(allowed)
+    return _CudaMemory(device) if device.partition(":")[0] == "cuda" else HostMemory(allowed)
 
 
 def peak_memory(device: str) -> int:
@@ -281,10 +282,11 @@ class HostMemory:
 
     @staticmethod
     def _status() -> dict[str, int]:
+        """Return the memory of this process in bytes, by the names in /proc/self/status."""
         return _bytes_by_name("/proc/self/status")
 
 
-class _Cuda:
+class _CudaMemory:
     """Memory of one GPU, according to torch's allocator."""
 
     tokens_max = DEVICE_TOKENS_MAX
@@ -294,7 +296,7 @@ class _Cuda:
         self._bytes_before = 0
 
     def begin(self) -> int | None:
-        cuda = self._cuda()
+        cuda = self._torch_cuda()
         if cuda is None or not cuda.is_available():
             return None
         cuda.synchronize(self._device)
@@ -304,12 +306,12 @@ class _Cuda:
         return int(cuda.mem_get_info(self._device)[0] + reserved)
 
     def used(self) -> int:
-        cuda: Any = self._cuda()
+        cuda: Any = self._torch_cuda()
         cuda.synchronize(self._device)
         return int(cuda.max_memory_allocated(self._device) - self._bytes_before)
 
     @staticmethod
-    def _cuda() -> Any:  # the module torch.cuda; None if torch is not imported
+    def _torch_cuda() -> Any:  # the module torch.cuda; None if torch is not imported
         return getattr(sys.modules.get("torch"), "cuda", None)
 
 
@@ -354,12 +356,12 @@ def free_memory_of_groups(
                 with contextlib.suppress(OSError, ValueError):  # "max", or an invisible group
                     free_in_group = int((group / limit).read_text(encoding="ascii"))
                     free_in_group -= int((group / usage).read_text(encoding="ascii"))
-                    free_by_group.append(free_in_group + _reclaimable(group / "memory.stat"))
+                    free_by_group.append(free_in_group + _reclaimable_bytes(group / "memory.stat"))
     return free_by_group
 
 
-def _reclaimable(file: Path) -> int:
-    """Return the bytes of inactive cached files of a group."""
+def _reclaimable_bytes(file: Path) -> int:
+    """Return the bytes of inactive cached files, which a control group frees if needed."""
     with contextlib.suppress(OSError, ValueError):
         lines = (line.split() for line in file.read_text(encoding="ascii").splitlines())
         bytes_by_counter = {words[0]: int(words[1]) for words in lines}

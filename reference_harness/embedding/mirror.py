@@ -62,6 +62,7 @@ class Mirror:
         self._local_names.add(shard)
 
     def _stored_names(self) -> set[str]:
+        """Return the names of the shards in the object store."""
         try:
             paths = self._filesystem.ls(self._root, detail=False)
         except FileNotFoundError:
@@ -70,6 +71,7 @@ class Mirror:
         return {name for name in stored if name.endswith(SHARD_SUFFIX) and not name.startswith(".")}
 
     def _fetch(self, shard: str) -> None:
+        """Copy a shard from the object store to the folder."""
         handle, temporary_path = tempfile.mkstemp(prefix=f".{shard}.", dir=self._folder)
         os.close(handle)
         try:

@@ -27,6 +27,7 @@ CROP_SHARE = 0.02
 SHIFTED_LETTERS = 3
 """Letters that a shift removes at one end; it adds as many random ones at the other."""
 REVERSED_KIND = "reversed"
+"""Kind of the variant that is the reverse complement."""
 VARIANT_KINDS = ("substituted", "cropped", "shifted")
 """Kinds of variants; `REVERSED_KIND` is added if both strands have the same meaning."""
 SUPPORT_SPLIT: Final = "support"
@@ -163,3 +164,4 @@ MAKER_OF_KIND: Mapping[str, Callable[[str, Uniform], str]] = {
     "shifted": shifted,
     REVERSED_KIND: reversed_strand,
 }
+"""Function that makes a variant of a sequence, by kind of variant."""

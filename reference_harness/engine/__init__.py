@@ -45,7 +45,7 @@ class Engine(Protocol):
         """Whether the run should pass tasks by decreasing cost, not in the benchmark's order."""
 
     @property
-    def has_room(self) -> bool:
+    def accepts_task(self) -> bool:
         """Whether the run should pass another task to `embed` now."""
 
     @property

@@ -32,6 +32,7 @@ TASKS_AHEAD = 1
 """Number of tasks that are read in advance, so that no device waits for a file."""
 
 Progress = Callable[[int, int], None]
+"""Function that receives how many sequences and letters were newly embedded."""
 
 
 class TaskEmbedder(Protocol):
@@ -42,7 +43,7 @@ class TaskEmbedder(Protocol):
     """Whether the longest tasks come first, so that no device is left with one at the end."""
 
     @property
-    def has_room(self) -> bool:
+    def accepts_task(self) -> bool:
         """Whether the run should pass another task to `embed` now."""
 
     @property
@@ -76,7 +77,7 @@ class InProcessEmbedder:
         self._results: list[EmbedResult] = []
 
     @property
-    def has_room(self) -> bool:
+    def accepts_task(self) -> bool:
         """Whether `results` has yielded every result."""
         return not self._results
 
@@ -133,12 +134,12 @@ class _Device:
     executor: Any = None
     counts: Any = None
     """Numbers of sequences and letters that its process embedded, in shared memory."""
-    reported: list[int] = field(default_factory=lambda: [0, 0])
+    reported_counts: list[int] = field(default_factory=lambda: [0, 0])
     """The counts that were last passed to the progress of a task."""
     loading: Future[StartedEmbedder] | None = None
     embedding: Future[EmbeddedTask] | None = None
     task: _Task | None = None
-    faults: int = 0
+    deaths: int = 0
     """Number of processes of the device that died since it last finished a task."""
 
     @property
@@ -194,10 +195,11 @@ class DeviceEmbedders:
         say(f"embedders: {', '.join(device.name for device in self._devices)}")
 
     def _start(self, device: _Device) -> None:
+        """Start the process of a device, which loads the extractor."""
         import multiprocessing
 
         device.counts = multiprocessing.get_context("spawn").RawArray("q", 2)
-        device.reported = [0, 0]
+        device.reported_counts = [0, 0]
         device.processes = WorkerProcesses(
             1, "spawn", prepare_process, device.variables, device.counts
         )
@@ -230,7 +232,7 @@ class DeviceEmbedders:
         return started.facts
 
     @property
-    def has_room(self) -> bool:
+    def accepts_task(self) -> bool:
         """Whether fewer tasks wait than there are idle devices, plus `TASKS_AHEAD`."""
         return len(self._queue) < TASKS_AHEAD + sum(device.is_idle for device in self._devices)
 
@@ -253,6 +255,7 @@ class DeviceEmbedders:
         self._assign()
 
     def _assign(self) -> None:
+        """Embed the waiting tasks on idle devices."""
         for device in self._devices:
             if self._queue and device.is_idle:
                 device.task = self._queue.popleft()
@@ -281,11 +284,12 @@ class DeviceEmbedders:
     def _report_progress(self, device: _Device) -> None:
         """Call the progress function of a device's task with what is new since the last call."""
         embedded_counts = list(device.counts)
-        if device.task is not None and embedded_counts != device.reported:
+        if device.task is not None and embedded_counts != device.reported_counts:
             device.task.progress(
-                embedded_counts[0] - device.reported[0], embedded_counts[1] - device.reported[1]
+                embedded_counts[0] - device.reported_counts[0],
+                embedded_counts[1] - device.reported_counts[1],
             )
-            device.reported = embedded_counts
+            device.reported_counts = embedded_counts
 
     def _outcomes(self, device: _Device) -> Iterator[EmbedResult | Notice]:
         """Yield the result of a device's task, or a notice that the task is repeated."""
@@ -303,7 +307,7 @@ class DeviceEmbedders:
             failure = f"{device.name}: {result.failure.removeprefix(f'{task_id}: ')}"
             result = replace(result, failure=f"{task_id}: {failure}")
         if works:
-            device.faults = 0
+            device.deaths = 0
             yield from self._completed(task, result)
             return
         self._faults[task_id] += 1
@@ -336,8 +340,8 @@ class DeviceEmbedders:
 
     def _replace(self, device: _Device, failure: str) -> Iterator[Notice]:
         """Start another process for a device; drop a device that lost `ATTEMPTS_MAX` processes."""
-        device.faults += 1
-        if device.faults == ATTEMPTS_MAX:
+        device.deaths += 1
+        if device.deaths == ATTEMPTS_MAX:
             yield self._stop_using(device, failure)
             return
         device.end(WorkerDiedError)

@@ -44,6 +44,7 @@ class LocalEngine:
         """Error that `probe` met because a worker had died; `results` handles it."""
 
     def _new_pool(self) -> Pool[ProbeResult | ProbeFailure]:
+        """Return a pool of workers that fit and score probes."""
         return Pool(self._workers, array_api=self._array_api)
 
     def __enter__(self) -> Self:
@@ -54,10 +55,11 @@ class LocalEngine:
         self._pool.__exit__(error)
 
     @property
-    def has_room(self) -> bool:
+    def accepts_task(self) -> bool:
         """Whether few jobs wait for the workers, and a device can take a task."""
         return (
-            self._embedder.has_room and len(self._jobs) <= WAITING_TASKS_PER_WORKER * self._workers
+            self._embedder.accepts_task
+            and len(self._jobs) <= WAITING_TASKS_PER_WORKER * self._workers
         )
 
     @property

@@ -42,7 +42,9 @@ NOTICE_SECONDS = 60.0
 """Seconds without running work after which the user gets a notice."""
 
 Progress = Callable[[int, int], None]
+"""Function that receives how many sequences and letters were newly embedded."""
 RunEvent = EmbedResult | ProbeResult | ProbeFailure | Notice
+"""What an engine returns to the run."""
 
 
 @dataclass
@@ -154,7 +156,7 @@ class RayEngine:
         return self._requested_embedders or max(1, capacity)
 
     @property
-    def has_room(self) -> bool:
+    def accepts_task(self) -> bool:
         """Whether fewer than `WAITING_JOBS_PER_EMBEDDER` jobs per embedder wait."""
         return len(self._queue) < WAITING_JOBS_PER_EMBEDDER * self._embedders_max
 
@@ -216,11 +218,12 @@ class RayEngine:
         self._starting[actor.load.remote()] = actor
 
     def _assign(self, actor: Any, task: _Task) -> None:  # Ray's own type
+        """Start to embed a task in an embedder."""
         task.actor = actor
         self._streams[actor.embed.options(num_returns="streaming").remote(task.job)] = task
 
     def _poll(self, timeout: float) -> RunEvent | None:
-        """Wait for one event of a process; return its result, None if there is none for the run."""
+        """Wait for an event of any process; return the result for the run, or None."""
         running = [*self._streams, *self._probing]
         if running:
             self._last_run_time = time.monotonic()

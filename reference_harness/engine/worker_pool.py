@@ -29,13 +29,15 @@ class TaskWork(Protocol[Result_co]):
         """Return the result, computed in a worker process."""
 
 
-def _limit_worker(array_api: bool) -> None:
+def _initialise_worker(array_api: bool) -> None:
+    """Prepare a worker process: the scorer's threads and kernel, and slow imports."""
     blas.limit_to_scorer(array_api)
     # Imported before the first task, so that the time of no task includes it.
     import sklearn.linear_model  # noqa: F401 - after the BLAS was held to one thread
 
 
 def _execute(work: TaskWork[Result]) -> Result:
+    """Execute the work in a worker process."""
     return work.execute()
 
 
@@ -46,7 +48,7 @@ class Pool(Generic[Result]):
     """
 
     def __init__(self, workers: int, *, array_api: bool = False) -> None:
-        self._processes = WorkerProcesses(workers, "spawn", _limit_worker, array_api)
+        self._processes = WorkerProcesses(workers, "spawn", _initialise_worker, array_api)
         self._executor = self._processes.__enter__()
         self._running: dict[Future[Result], str] = {}
 
@@ -90,6 +92,7 @@ class Pool(Generic[Result]):
 
 
 def _death_error(task_id: str) -> WorkerDiedError:
+    """Return the error for a task whose worker process died."""
     return WorkerDiedError(
         f"{task_id}: a worker process was killed, probably out of memory: "
         "run the command again with --resume and fewer --jobs"

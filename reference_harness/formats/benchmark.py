@@ -215,7 +215,7 @@ class Dataset(_DefinitionPart):
     """Repository, commit and file layout of the task data."""
 
     repo_id: Title
-    """Repository of the task data on the Hugging Face Hub, OWNER/NAME."""
+    """Repository of the task data on the Hugging Face Hub: its owner, a slash and its name."""
     former_repo_id: Title | None = None
     """An earlier name of this repository, which older submissions may state."""
     revision: Revision

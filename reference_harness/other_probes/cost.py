@@ -26,7 +26,7 @@ class TaskOfReceipt(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """An estimated cost."""
+    """The estimated cost of fitting other probes on receipts."""
 
     file_bytes: int
     """Bytes of the files to read."""
@@ -85,6 +85,7 @@ def cost_sentence(estimate: Cost, receipts: int, tasks: int, kinds: int, workers
 
 
 def _bytes_text(count: int) -> str:
+    """Return a number of bytes with a readable unit."""
     number = float(count)
     for unit in ("B", "kB", "MB"):
         if number < 1000:  # noqa: PLR2004 - a step of the units
@@ -94,6 +95,7 @@ def _bytes_text(count: int) -> str:
 
 
 def _time_text(seconds: float) -> str:
+    """Return a number of seconds with a readable unit."""
     if seconds < MINUTE_SECONDS:
         return f"{max(1, round(seconds))} s"
     return (

@@ -96,6 +96,7 @@ class ProbeJob:
         data: TaskData,
         statistics: ColumnStatistics,
     ) -> ProbeScores:
+        """Return the scores of one kind of probe in one regime."""
         started = time.perf_counter()
         labels, few_shot_k = data.train.labels, self.benchmark.protocol.few_shot_k
         rows_by_seed = logistic.fit_indices(labels, regime, list(self.seeds), few_shot_k)

@@ -113,6 +113,7 @@ def mlp_epochs(rows: int) -> int:
 
 
 def _ridge(train: EmbeddingMatrix, test: EmbeddingMatrix, labels: Labels) -> Labels:
+    """Return the labels of the test embeddings by a ridge classifier."""
     from sklearn.linear_model import RidgeClassifier  # see `logistic`
 
     return _labels(RidgeClassifier(alpha=RIDGE_ALPHA).fit(train, labels).predict(test))
@@ -121,6 +122,7 @@ def _ridge(train: EmbeddingMatrix, test: EmbeddingMatrix, labels: Labels) -> Lab
 def _knn(
     train: EmbeddingMatrix, labels: Labels, test: EmbeddingMatrix, shots: int | None
 ) -> Labels:
+    """Return the labels of the test embeddings by their nearest neighbours."""
     from sklearn.neighbors import KNeighborsClassifier  # see `logistic`
     from sklearn.preprocessing import normalize
 
@@ -132,6 +134,7 @@ def _knn(
 
 
 def _mlp(train: EmbeddingMatrix, test: EmbeddingMatrix, labels: Labels, seed: int) -> Labels:
+    """Return the labels of the test embeddings by a network with one hidden layer."""
     from sklearn.neural_network import MLPClassifier  # see `logistic`
 
     classifier = MLPClassifier(
@@ -144,4 +147,5 @@ def _mlp(train: EmbeddingMatrix, test: EmbeddingMatrix, labels: Labels, seed: in
 
 
 def _labels(predicted: Any) -> Labels:  # scikit-learn has no types
+    """Return predicted labels as int64."""
     return np.asarray(predicted).astype(np.int64)

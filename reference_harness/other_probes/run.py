@@ -175,6 +175,7 @@ def _jobs(request: ProbeRequest) -> Iterator[ProbeJob]:
 
 
 def _refuse_missing_files(jobs: list[ProbeJob]) -> None:
+    """Raise an error that names every missing file of a receipt."""
     missing_files = [str(job.file) for job in jobs if not job.file.is_file()]
     if missing_files:
         msg = (
@@ -199,6 +200,8 @@ def _probes_document(
     library_refs: list[LibraryRef],
     started: float,
 ) -> Probes:
+    """Return the scores of all receipts with the ranks that follow."""
+
     def by_task(model_id: str, kind: str, regime: str) -> dict[str, ProbeScores]:
         return {task: probed[model_id, task].scores[kind][regime] for task in request.tasks}
 

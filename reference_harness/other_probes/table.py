@@ -44,7 +44,7 @@ def rank_tables(probes: Probes) -> Iterable[RankTable]:
             ],
         )
     rows = [
-        (regime, pair.second, _tau(pair), f"{pair.swapped} of {pair.pairs}")
+        (regime, pair.second, _tau_text(pair), f"{pair.swapped} of {pair.pairs}")
         for regime, pairs in probes.agreement.items()
         for pair in pairs
         if pair.first == probes.kinds[0]
@@ -57,7 +57,8 @@ def rank_tables(probes: Probes) -> Iterable[RankTable]:
         )
 
 
-def _tau(pair: Agreement) -> str:
+def _tau_text(pair: Agreement) -> str:
+    """Return Kendall's tau-b with two decimals, or "undefined"."""
     return "undefined" if pair.tau is None else f"{pair.tau:.2f}"
 
 
@@ -114,3 +115,4 @@ WRITERS: dict[str, Callable[[Probes], str]] = {
     "markdown": as_markdown,
     "json": as_json,
 }
+"""Function that writes the result, by format."""

@@ -41,7 +41,9 @@ FRESH_SPLIT = "fresh"
 """Name of the split of fresh sequences, which are generated with their labels."""
 
 Features = npt.NDArray[np.floating]
+"""(n, d) embeddings of n sequences."""
 Flags = npt.NDArray[np.bool_]
+"""(n,) truth values."""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ than the CPU. A step of a smaller fit takes a CPU less than a millisecond, about
 takes to start its kernels. The number is an estimate, not measured on a GPU."""
 
 Features = npt.NDArray[np.floating[Any]]
+"""(n, d) embeddings of n sequences."""
 Weights = npt.NDArray[np.float64]
 
 
@@ -99,6 +100,7 @@ class Device:
 
 
 CPU = Device()
+"""The probe on the CPU with NumPy, as the scorer of record requires."""
 
 
 def few_shot_indices(labels: Labels, k: int, seed: int) -> npt.NDArray[np.int64]:
@@ -183,10 +185,12 @@ def _weights_by_class(coef: Any, intercept: Any) -> tuple[Weights, Weights]:  # 
 
 
 def _as_numpy(array: Any) -> npt.NDArray[Any]:  # NumPy or torch
+    """Return an array of any library as a NumPy array."""
     return np.asarray(array.detach().cpu().numpy() if hasattr(array, "detach") else array)
 
 
 def _labels(array: Any) -> Labels:  # NumPy or torch
+    """Return predicted labels as int64."""
     return _as_numpy(array).astype(np.int64)
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from reference_harness.data.task_data import Labels
 
 ConfusionMatrix = npt.NDArray[np.int64]
+"""(c, c) counts of sequences by true class (row) and predicted class (column)."""
 
 
 class Scores(NamedTuple):
@@ -21,7 +22,7 @@ class Scores(NamedTuple):
 
 
 def confusion_matrix(truth: Labels, predicted: Labels, classes: Labels) -> ConfusionMatrix:
-    """Return the counts of pairs, (c, c) int64: row the true class, column the predicted one.
+    """Return the counts, (c, c) int64, by true class (row) and predicted class (column).
 
     `classes` are the labels of both arrays, ascending.
     """

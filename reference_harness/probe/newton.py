@@ -64,7 +64,7 @@ STEP_HALVINGS_MAX = 40
 PRODUCTS_PER_NUMBER = 45
 """Number of float32 multiplications in a matrix product in the time in which an inner step reads
 one number of the features: 21 ps and 0.47 ns on the measured processor."""
-NOISE_MAX = 0.01
+PRODUCT_NOISE_MAX = 0.01
 """Largest relative rounding error of a product with the Hessian that is computed in float32."""
 TRACE_NOISE_MAX = 4.0
 """Largest rounding error of the trace of a Hessian that is factored in float32. The penalty adds 1
@@ -131,7 +131,7 @@ class _Problem:
         self.buffer = np.empty((min(self.rows, max(1, PASS_BYTES // (8 * self.width))), self.width))
         self.length_max = self._length_bound()
         noise = self.length_max * self.width**0.5 * np.finfo(np.float32).eps
-        self.product_type = np.float32 if noise < NOISE_MAX else np.float64
+        self.product_type = np.float32 if noise < PRODUCT_NOISE_MAX else np.float64
 
     def _length_bound(self) -> float:
         """Return an upper bound of the length of the longest embedding."""

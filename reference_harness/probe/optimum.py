@@ -119,6 +119,7 @@ def _solver_result(
 
 
 def _lbfgs(x: Matrix, labels: Labels) -> Any:  # scikit-learn has no types
+    """Return scikit-learn's probe, solved by lbfgs. Raise ProbeError if it does not converge."""
     import sklearn  # see `logistic`
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression

@@ -27,7 +27,7 @@ THREAD_VARIABLES = (
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
 """Environment variable that selects the kernel of OpenBLAS."""
 PROCESSOR_FEATURES_NEEDED = frozenset({"avx2", "fma"})
-"""Processor features that the kernel needs."""
+"""Instruction sets of the processor that OpenBLAS's kernel needs."""
 SCORER_ADVICE = (
     "score the run on an x86-64 machine with Linux and AVX2 and the packages of `pip install "
     "'geneb-ci[harness]'`, for example with `geneb-harness receipt-rescore` from its receipt"
@@ -52,7 +52,7 @@ class Scorer:
         members = {**definitions.definition(), "digest": self.digest}
         width = max(map(len, members))
         return "\n".join(
-            f"{name:<{width}}  {_member_text(value)}" for name, value in members.items()
+            f"{name:<{width}}  {_definition_member_text(value)}" for name, value in members.items()
         )
 
     def in_use(self) -> ScorerRef:
@@ -170,7 +170,8 @@ def _package_of(library: str) -> str:
     return folder.removesuffix(".libs") if folder.endswith(".libs") else ""
 
 
-def _member_text(value: object) -> str:
+def _definition_member_text(value: object) -> str:
+    """Return a member of the scorer's definition as text."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {member}" for name, member in value.items())
     return str(value)

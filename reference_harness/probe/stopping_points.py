@@ -82,6 +82,7 @@ class _FitSteps:
         return labels
 
     def _fit(self, **settings: float) -> Any:  # scikit-learn has no types
+        """Return scikit-learn's probe, fitted with these settings. Raise ProbeError."""
         from sklearn.exceptions import ConvergenceWarning  # see `logistic`
         from sklearn.linear_model import LogisticRegression
 
@@ -103,4 +104,5 @@ class _FitSteps:
         return mean + 0.5 * float(np.sum(fitted.coef_**2)) / len(self.y)
 
     def _labels(self, fitted: Any) -> Labels:
+        """Return the predicted labels of the test sequences."""
         return np.asarray(fitted.predict(self.test)).astype(np.int64)

@@ -104,7 +104,7 @@ class CellsJob:
     labels: Path | None = None
     """Folder for the labels of both splits; None to write none."""
     other_draws: str | None = None
-    """Text that determines other draws of few-shot sequences; None for none."""
+    """Text from which the seeds of other few-shot draws are derived; None for no other draws."""
 
     def execute(self) -> CellsResult:
         """Return the cells: of record if this process has the scorer, canonical if requested.
@@ -150,10 +150,12 @@ class CellsJob:
         )
 
     def _scores_of_record(self, problem: logistic.Problem) -> dict[str, ScoredRegime]:
+        """Return the scores of record by regime."""
         settings = ReceiptProbeSettings(self.benchmark.protocol)
         return {name: score_regime(problem, name, settings) for name in self.regimes}
 
     def _few_shot_scores(self, problem: logistic.Problem) -> dict[str, FewShotScores] | None:
+        """Return scores with other draws of few-shot sequences; None if none are requested."""
         if self.other_draws is None:
             return None
         protocol = self.benchmark.protocol
@@ -165,6 +167,7 @@ class CellsJob:
     def _solved_cell(
         self, problem: logistic.Problem, regime: str
     ) -> tuple[FittedRegime, Canonical]:
+        """Return the probes of a regime at their optimum, and the canonical scores."""
         started = time.perf_counter()
         protocol = self.benchmark.protocol
         rows_by_fit = logistic.fit_indices(
@@ -311,7 +314,7 @@ class CellsRequest:
     digests: Path | None = None
     """Folder for the digests of sequences and embeddings; None to write none."""
     other_draws: str | None = None
-    """Text that determines other draws of few-shot sequences; None for none."""
+    """Text from which the seeds of other few-shot draws are derived; None for no other draws."""
 
 
 def cells(request: CellsRequest, lend_workers: WorkerLender | None = None) -> ReceiptCells:

@@ -21,6 +21,7 @@ from reference_harness.formats.submission_terms import (
 )
 
 HalfMatrix = npt.NDArray[np.float16]
+"""(n, d) float16 numbers."""
 
 MINUS_ZERO_BITS = 0x8000
 """Bits of -0.0, which is written as 0.0. Comparing bits takes a tenth of the time."""

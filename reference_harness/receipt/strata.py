@@ -47,10 +47,12 @@ Arrays = dict[str, Any]
 
 
 def _label_arrays(task_data: TaskData) -> Arrays:
+    """Return the labels of both splits, by the names of their arrays."""
     return {"train_labels": task_data.train.labels, "test_labels": task_data.test.labels}
 
 
 def _save(folder: Path, task_id: str, arrays: Arrays) -> None:
+    """Write arrays to the `.npz` file of a task."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{task_id}{ARRAYS_SUFFIX}").open("wb") as stream:
         np.savez(stream, **arrays)

@@ -33,6 +33,7 @@ from reference_harness.run.task_job import (
 from .further_sequences import FurtherFiles, read_further_embeddings
 
 Positions = npt.NDArray[np.int64]
+"""Indices of rows of a matrix."""
 FitRows = npt.NDArray[np.int64] | None
 """Indices of the training sequences of a fit; None for all."""
 
@@ -102,7 +103,7 @@ class TaskPart:
 
 
 def scored_features(embeddings: noise.Embeddings, scale: int | None) -> noise.Embeddings:
-    """Return (n, d) embeddings as scored: rounded to float16 with the scale 2^scale, if any."""
+    """Return (n, d) embeddings rounded to float16 at 2^scale, unchanged if `scale` is None."""
     return embeddings if scale is None else widened(rounded_at([embeddings], scale), scale)
 
 
@@ -130,7 +131,7 @@ class BaseJob:
     further: FurtherFiles | None = None
     """Further sequences and their embeddings; None if there are none."""
     other_draws: str | None = None
-    """Text that determines other draws of few-shot sequences; None for none."""
+    """Text from which the seeds of other few-shot draws are derived; None for no other draws."""
 
     @property
     def task_id(self) -> str:
@@ -179,6 +180,7 @@ class BaseJob:
         )
 
     def _few_shot_draws(self) -> dict[str, decisions.FewShotDraws]:
+        """Return the drawn training sequences by few-shot regime; {} without other draws."""
         part = self.part
         if self.other_draws is None:
             return {}

@@ -70,7 +70,7 @@ class RescoreRequest:
     further: FurtherFiles | None = None
     """Further sequences, if only one task is requested."""
     other_draws: str | None = None
-    """Text that determines other draws of few-shot sequences of that task; None for none."""
+    """Text from which the seeds of other few-shot draws of that task are derived, or None."""
     workers: int = field(default_factory=processors)
 
 
@@ -129,6 +129,7 @@ class _Rescoring:
         """Number of unfinished jobs of copies, by the same keys."""
 
     def result(self, lend_workers: WorkerLender) -> Rescored:
+        """Execute all jobs, and return the scores of embeddings and copies."""
         request = self.request
         matrix = open_matrix(request.embeddings)
         embedding_files = read_embedding_files(request.sequences, request.embeddings, len(matrix))
@@ -223,12 +224,14 @@ class _Rescoring:
             self.open_jobs[task_id, regime, is_stressed] += 1
 
     def _copies_of(self, task_id: str, regime: str, *, is_stressed: bool) -> list[JitteredCopy]:
+        """Return the scores of the copies of a task in a regime, in order of their numbers."""
         copy_results = sorted(
             self.copies[task_id, regime, is_stressed], key=lambda result: result.first_copy
         )
         return [copy for result in copy_results for copy in result.copies]
 
     def _rescored(self, matrix: noise.Embeddings, data_by_task: dict[str, TaskData]) -> Rescored:
+        """Return the document with all scores."""
         request, protocol = self.request, self.request.benchmark.protocol
         dataset = request.benchmark.dataset
         library_by_values = {
@@ -264,6 +267,7 @@ class _Rescoring:
         )
 
     def _task(self, task_data: TaskData) -> RescoredTask:
+        """Return the scores of one task."""
         return RescoredTask(
             data_sha256=task_data.sha256,
             train=task_data.train.class_counts,

@@ -46,7 +46,7 @@ digests, for sequences of 70 letters. Other tasks are read again."""
 
 
 class _CheckedTask(NamedTuple):
-    """The facts of a task's data that are kept for the whole run."""
+    """Digests and sizes of a task's data, which are kept for the whole run."""
 
     sha256: str
     digests: Digests
@@ -119,6 +119,7 @@ class _Run:
         self.cache = Cache(settings.cache, self.key_parts)
 
     def record(self) -> RunRecord:
+        """Execute the run, and return its record."""
         tasks = tasks_to_run(self.settings)
         refusal = "" if self.harness.commit else environment.git_refusal()
         if refusal:
@@ -140,7 +141,7 @@ class _Run:
                 sorted(self.waiting_tasks, key=lambda task: -self.checked_tasks[task.id].letters)
             )
         while self.waiting_tasks or self.embedded_ids or self.engine.open_jobs:
-            while self.waiting_tasks and self.engine.has_room:
+            while self.waiting_tasks and self.engine.accepts_task:
                 self._begin(self.waiting_tasks.popleft())
             for result in self.engine.results(block=True):
                 self._handle_result(result)
@@ -163,6 +164,7 @@ class _Run:
         )
 
     def _predictions(self) -> PredictionsFile | None:
+        """Write predictions.bin into the receipt; return its entry, or None without a receipt."""
         settings = self.settings
         if settings.receipt is None:
             return None
@@ -210,6 +212,7 @@ class _Run:
         self.engine.embed(job, self.listener.step)
 
     def _handle_result(self, result: EmbedResult | ProbeResult | ProbeFailure | Notice) -> None:
+        """Store, repeat or fail the task to which a result of the engine belongs."""
         if isinstance(result, Notice):
             self.listener.say(result.line)
             return
@@ -271,10 +274,12 @@ class _Run:
         self.listener.finish(task_id, f"failed: {self.failures[task_id]}")
 
     def _print(self, lines: Iterable[str]) -> None:
+        """Print lines to the user."""
         for line in lines:
             self.listener.say(line)
 
     def _load(self, task: Task) -> TaskData:
+        """Return the data of a task, shortened to the limit of the settings."""
         task_data = self.settings.source.load(task)
         return (
             task_data
@@ -376,6 +381,7 @@ class _Run:
         )
 
     def _job(self, task_data: TaskData) -> ProbeTaskJob:
+        """Return the input of the worker that probes a task."""
         protocol = self.settings.benchmark.protocol
         return ProbeTaskJob(
             task_id=task_data.id,
@@ -414,6 +420,7 @@ class _Run:
         return full_regimes[0] if full_regimes and smallest == task_id else None
 
     def _finish(self, probed: ProbeResult) -> None:
+        """Add a scored task to the record, and save it for --resume."""
         record = self._task_record(probed)
         libraries = [LibraryRef(**library) for library in probed.libraries]
         finished = FinishedTask(record, libraries, probed.scorer, probed.predictions)
@@ -425,6 +432,7 @@ class _Run:
             self._print_receipt_size()
 
     def _keep(self, task_id: str, finished: FinishedTask) -> None:
+        """Add a finished task to the record."""
         self.finished[task_id] = finished.task
         if finished.scorer.reason and not self.scorer.reason:
             self.scorer = finished.scorer
@@ -434,6 +442,7 @@ class _Run:
         self._add_libraries(finished.libraries)
 
     def _task_record(self, probed: ProbeResult) -> TaskRecord:
+        """Return the entry of a task in the record."""
         open_task = self.open_tasks.pop(probed.task_id)
         return TaskRecord(
             **open_task.data_facts,
@@ -458,6 +467,7 @@ class _Run:
         )
 
     def _add_libraries(self, libraries: list[LibraryRef]) -> None:
+        """Add numerical libraries to those that the record lists."""
         for library in libraries:
             self.libraries[(library.library, library.version, library.kernel, library.threads)] = (
                 library

@@ -21,11 +21,11 @@ from reference_harness.formats.measurements import REASON_MAX, Drift, EmbeddingF
 from reference_harness.loading.loader import LoadedExtractor
 
 SEQUENCES_AT_ONCE = 2048
-"""Number of sequences whose tokens are in memory at once."""
+"""Number of sequences whose tokens are counted, and in memory, at once."""
 DIFFERENCE_MAX = 1e6
 """Written instead of a larger or infinite difference, which JSON cannot represent."""
 DRIFT_DECIMALS = 2
-"""Decimals of a drift: smaller differences are rounding, which differs between runs."""
+"""Decimals of a drift (change of repeated embeddings): smaller ones are rounding noise."""
 MEASURED_VALUES = 1 << 15
 """Number of values measured at once, at least one embedding: 256 KiB in float64 fit into a
 cache."""
@@ -67,6 +67,7 @@ def letters_of(extractor: LoadedExtractor, sequences: Sequence[str]) -> Letters:
 def _letters_by_tokens(
     reader: Callable[[Sequence[str]], LetterCounts], sequences: Sequence[str]
 ) -> LettersRead:
+    """Return how many letters are read, by the extractor's own count of tokens."""
     starts = range(0, len(sequences), SEQUENCES_AT_ONCE)
     readings = [reader(sequences[start : start + SEQUENCES_AT_ONCE]) for start in starts]
     sums = LetterCounts(*map(sum, zip(*readings, strict=True)))
@@ -74,6 +75,8 @@ def _letters_by_tokens(
 
 
 def _letters_by_changes(extractor: LoadedExtractor, sequences: Sequence[str]) -> LettersRead:
+    """Return how many letters are read, by changing letters of a few sequences."""
+
     def embed(changed: list[str]) -> npt.NDArray[Any]:
         one_call = Batching("file", rows=len(changed))
         return np.concatenate(
@@ -200,4 +203,5 @@ def _blocks(
 
 
 def _rounded(value: float) -> float:
+    """Return a measurement with `SIGNIFICANT_DIGITS` digits."""
     return float(f"{value:.{SIGNIFICANT_DIGITS}g}")

@@ -51,7 +51,7 @@ class SilentListener:
 
 
 class PrintingListener:
-    """Prints to the error stream, so that the output stream contains only results."""
+    """Prints the progress to the error stream, so that the output stream has only results."""
 
     def __init__(self, console: Console, bars: Progress, tasks: int, label: str = "") -> None:
         self._console = console
@@ -88,6 +88,7 @@ class PrintingListener:
 
     @property
     def _rate(self) -> str:
+        """Return the embedded letters per second as text."""
         seconds = max(time.monotonic() - self._started, 1e-9)
         return f"{self._letters / seconds:,.0f} bp/s"
 

@@ -21,7 +21,7 @@ def refuse_loss(option: str, path: Path, settings: Settings) -> None:
 
     A file that is neither a run record nor a submission is ignored.
     """
-    document = _read(path)
+    document = _json_object(path)
     regimes = _tasks_by_regime(document)
     tasks = list(dict.fromkeys(task for task_ids in regimes.values() for task in task_ids))
     running = {task.id for task in tasks_to_run(settings)}
@@ -56,10 +56,11 @@ def refuse_loss(option: str, path: Path, settings: Settings) -> None:
 
 
 def _omission_text(noun: str, omitted: list[str]) -> str:
+    """Return which tasks or regimes the new file would omit."""
     return f"{plural(len(omitted), noun)} that this run omits ({first_and_more(omitted)})"
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _json_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file; {} if there is none."""
     try:
         return table_at(read_json(read_regular(path, RECORD_BYTES_MAX)))

@@ -102,6 +102,7 @@ def unknown_task_error(name: str, benchmark: Benchmark) -> OptionError:
 
 
 def _unknown_task_message(name: str, benchmark: Benchmark) -> str:
+    """Return the beginning of a message about an unknown task."""
     return f"task {name!r}: {benchmark.name} has no such task"
 
 

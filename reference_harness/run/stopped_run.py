@@ -92,9 +92,11 @@ class StoppedRun:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _file(self, task_id: str) -> Path:
+        """Return the path of the file of a finished task."""
         return self.folder / f"task-{task_id}.json"
 
     def _json(self, path: Path) -> dict[str, Any]:
+        """Return the JSON object in a file. Raise StateError if it is damaged."""
         try:
             content = read_json(path.read_bytes(), is_own=True)
         except (OSError, ValueError) as error:

@@ -13,12 +13,13 @@ from reference_harness.formats.submission_terms import FormatVersion
 from reference_harness.receipt.summary import receipt_of
 
 UNDECLARED = "undeclared"
+"""Value of a field of the extractor that its author has not declared."""
 REQUIRED_FIELDS = ("max_length", "truncation", "dtype")
 """Fields that must be declared in formats from 1.1 on."""
 
 
 def meta_of(members: dict[str, Any]) -> Meta:
-    """Return metadata with the provenance "self-reported".
+    """Return the metadata of a submission, with the provenance "self-reported".
 
     Raise OptionError for values that a submission must not have.
     """
@@ -153,6 +154,7 @@ def _embedding_cost(record: RunRecord) -> dict[str, Any]:
 
 
 def _evidence(record: RunRecord, version: FormatVersion) -> dict[str, Any]:
+    """Return the evidence for each cell, by regime and task."""
     return {
         regime: {
             task_id: _cell(task, task.regimes[regime], version)

@@ -30,6 +30,7 @@ from reference_harness.receipt.task_file import write_task
 from .measure import embedding_facts
 
 PerFit = TypeVar("PerFit")
+"""Type of the result of one fit."""
 UNIT_SCALE_SIZE_MAX = 1 << 22
 """Maximum size of the training features (sequences times columns) for a second score at unit scale:
 a fit of a thousand steps then takes two seconds of a core, all fits under a minute."""
@@ -68,6 +69,7 @@ class ProbeTaskJob:
     task_id: str
     cache: Path | str
     key_parts: Mapping[str, object]
+    """Everything that determines an embedding except the sequence: the key of the cache."""
     train_digests: bytes
     train_labels: Labels
     test_digests: bytes
@@ -218,6 +220,7 @@ def scorer_of(device: logistic.Device) -> ScorerRef:
 
 
 def _digests_in(joined_digests: bytes) -> list[bytes]:
+    """Return joined digests as a list of 16 bytes each."""
     return [
         joined_digests[i : i + DIGEST_BYTES] for i in range(0, len(joined_digests), DIGEST_BYTES)
     ]
@@ -252,7 +255,7 @@ def score_regime(
 def fit_indices_of(
     problem: logistic.Problem, name: str, settings: ProbeSettings
 ) -> list[npt.NDArray[np.int64] | None]:
-    """Return the indices of training sequences of each fit of a regime; see `probe.fit_indices`."""
+    """Return the indices of the training sequences of each fit of a regime, None for all."""
     return logistic.fit_indices(
         problem.train_labels, name, list(settings.seeds), settings.few_shot_k
     )

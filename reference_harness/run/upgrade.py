@@ -29,6 +29,7 @@ RECORD_BYTES_MAX = 1 << 28
 DECIMALS_MIN = 3
 """Minimum number of decimals of a rounded score that is accepted as the record's."""
 RETRY_FIX = "run again with `geneb-harness run --receipt DIR --submission FILE`"
+"""Advice where a record cannot upgrade the submission."""
 MISSING_FACTS = {
     "1.0": "the details of the run, and for each of {cells} the scores of every seed, the digest "
     "of its predictions, its classes and its confusion matrices",
@@ -170,6 +171,7 @@ def _score_differences(claimed: dict[str, Any], recorded: dict[str, Any]) -> lis
 
 
 def _has_same_scores(claimed: Any, recorded: dict[str, float] | None) -> bool:
+    """Whether claimed scores equal the recorded ones, or are these rounded."""
     if not isinstance(claimed, dict) or recorded is None or claimed.keys() != recorded.keys():
         return False
     return all(_is_equal_or_rounded(claimed[key], value) for key, value in recorded.items())

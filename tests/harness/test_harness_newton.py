@@ -83,7 +83,7 @@ def test_what_is_accepted_lies_within_what_is_promised(
     minimum = newton.minimise(x, y, classes)
     promised = newton.CHANGE_ACCEPTED
     monkeypatch.setattr(newton, "CHANGE_ACCEPTED", 1e-13)
-    monkeypatch.setattr(newton, "NOISE_MAX", 0.0)
+    monkeypatch.setattr(newton, "PRODUCT_NOISE_MAX", 0.0)
     exact = newton.minimise(x, y, classes)
     wide = x.astype(np.float64)
     first, second = (centred(wide @ each.weights + each.intercepts) for each in (minimum, exact))
