@@ -2,69 +2,52 @@
 
 Python, NumPy and the workers are started only once. Each line of standard input is a JSON list of
 arguments; each answer is one line of standard output, a JSON object with `error`, the class of the
-exception or null, and `message`.
+exception or null, and `message`. Nothing here imports NumPy at module level; see main.py.
 """
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from reference_harness.engine.worker_pool import Pool
 from reference_harness.errors import HarnessError, OptionError, OutOfMemoryError
 
+from .receipt import receipt_cells, receipt_equal, receipt_refit
+from .rescore import rescore, sequences, variants
+
+if TYPE_CHECKING:
+    from reference_harness.engine.worker_pool import PoolLender
+
+COMMANDS = {
+    str(command.name): command
+    for command in (sequences, variants, rescore, receipt_cells, receipt_equal, receipt_refit)
+}
+"""The commands that an audit runs, by name."""
 OUT_OF_MEMORY_MESSAGE = "the harness ran out of memory"
 
 
-class PoolLender:
-    """Has a pool of worker processes, and lends it to one command after another."""
+@click.command(hidden=True)
+def batch() -> None:
+    """Run commands of an audit, each a JSON list of words on a line of standard input."""
+    from reference_harness.engine.worker_pool import PoolLender  # NumPy: see main.py
 
-    def __init__(self) -> None:
-        self._pool: Pool[Any] | None = None
-        self._count = 0
-
-    @contextmanager
-    def lend(self, count: int) -> Iterator[Pool[Any]]:
-        """Lend a pool of `count` workers; after an error the next command gets a new one."""
-        if self._count != count:
-            self.close()
-        self._pool, self._count = self._pool or Pool(count), count
-        try:
-            yield self._pool
-        except BaseException as error:
-            self.close(type(error))
-            raise
-
-    def close(self, error_class: object = None) -> None:
-        """End the workers; busy ones are killed if `error_class` is the class of an error."""
-        pool, self._pool, self._count = self._pool, None, 0
-        if pool is not None:
-            pool.__exit__(error_class)
-
-
-def answer_commands(run: Callable[[list[str], PoolLender], object]) -> None:
-    """Call `run` with the arguments on each line of standard input; print an answer after each."""
     workers = PoolLender()
     try:
         for line in sys.stdin:
-            error_name, message = _answer(json.loads(line), run, workers)
+            error_name, message = result_of(json.loads(line), workers)
             click.echo(json.dumps({"error": error_name, "message": message}))
     finally:
         workers.close()
 
 
-def _answer(
-    arguments: list[str], run: Callable[[list[str], PoolLender], object], workers: PoolLender
-) -> tuple[str | None, str]:
+def result_of(arguments: list[str], workers: "PoolLender") -> tuple[str | None, str]:
     """Run a command; return the name of its exception's class and a message.
 
     If it succeeds, these are None and "".
     """
     try:
-        run(arguments, workers)
+        _run(arguments, workers)
     except HarnessError as error:
         return type(error).__name__, str(error)
     except click.ClickException as error:
@@ -75,3 +58,15 @@ def _answer(
         prefix = f"{error.filename}: " if error.filename else ""
         return OSError.__name__, f"{prefix}{error.strerror or error}"
     return None, ""
+
+
+def _run(arguments: list[str], workers: "PoolLender") -> None:
+    """Run one command, to which `workers` lends its pool.
+
+    Raise click.UsageError for another command, and the errors of the command.
+    """
+    name = next(iter(arguments), "")
+    if name not in COMMANDS:
+        msg = f"found the command {name!r}, expected {' or '.join(COMMANDS)}"
+        raise click.UsageError(msg)
+    COMMANDS[name].main(arguments[1:], standalone_mode=False, obj=workers)

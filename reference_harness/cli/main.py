@@ -22,12 +22,13 @@ from reference_harness.formats.processes import PASSIVE_WAITING
 from reference_harness.formats.submission_terms import UNNAMED, VERSIONS
 from reference_harness.text import echo
 
+from .batch import batch
 from .data import data
 from .elsewhere import elsewhere
 from .extractors import TokenBudget, extractors
 from .probe import probe
 from .receipt import receipt_cells, receipt_equal, receipt_refit, receipt_rescore
-from .rescore import batch, fresh, jobs_option, rescore, sequences, variants
+from .rescore import fresh, jobs_option, rescore, sequences, variants
 from .scorer import scorer
 from .upgrade import upgrade
 

@@ -74,11 +74,10 @@ def receipt_cells(**options: Any) -> None:
 
     The files are not verified; compare their digests with the submission's first.
     """
+    from reference_harness.engine.worker_pool import PoolLender  # NumPy: see main.py
     from reference_harness.formats.files import write_json
     from reference_harness.formats.processes import processors
     from reference_harness.receipt.cells import CellsRequest, cells
-
-    from .batch import PoolLender  # NumPy: see main.py
 
     bench, source = benchmark_and_source(options)
     document, receipt_tasks = _submission_and_receipts(
@@ -166,11 +165,10 @@ def receipt_refit(**options: Any) -> None:
     altered so that the probe scores better.
     Few-shot probes are fitted on variants of their sequences.
     """
+    from reference_harness.engine.worker_pool import PoolLender  # NumPy: see main.py
     from reference_harness.formats.files import write_json
     from reference_harness.receipt.refit import refit
     from reference_harness.rescore.further_sequences import FurtherFiles
-
-    from .batch import PoolLender  # NumPy: see main.py
 
     bench, source = benchmark_and_source(options)
     _, receipt_tasks = _submission_and_receipts(options["submission"], (options["task"],))

@@ -59,30 +59,6 @@ def jobs_option(command: Any) -> Any:
     )(earlier_option(command))
 
 
-@click.command(hidden=True)
-def batch() -> None:
-    """Run commands of an audit, each a JSON list of words on a line of standard input."""
-    from .batch import answer_commands  # NumPy: see main.py
-
-    answer_commands(run_in_batch)
-
-
-def run_in_batch(arguments: list[str], workers: object) -> None:
-    """Run one command of an audit; `workers` is a `batch.PoolLender`, which lends it a pool.
-
-    Raise click.UsageError for another command, and the errors of the command.
-    """
-    from .receipt import receipt_cells, receipt_equal, receipt_refit  # imports this module
-
-    batch_commands = (sequences, variants, rescore, receipt_cells, receipt_equal, receipt_refit)
-    commands = {str(command.name): command for command in batch_commands}
-    command = commands.get(next(iter(arguments), ""))
-    if command is None:
-        msg = f"found the command {next(iter(arguments), '')!r}, expected {' or '.join(commands)}"
-        raise click.UsageError(msg)
-    command.main(arguments[1:], standalone_mode=False, obj=workers)
-
-
 @click.command()
 @TASKS_OPTION
 @DATA_OPTION
@@ -161,13 +137,12 @@ def sequences(**options: Any) -> None:
 @QUIET_OPTION
 def rescore(**options: Any) -> None:
     """Score embeddings and jittered copies of them, with which an audit compares the claims."""
+    from reference_harness.engine.worker_pool import PoolLender
     from reference_harness.formats.files import write_json
     from reference_harness.formats.processes import processors
     from reference_harness.rescore.scoring import RescoreRequest
     from reference_harness.rescore.scoring import rescore as rescore_embeddings
     from reference_harness.run import progress  # NumPy: see main.py
-
-    from .batch import PoolLender
 
     bench, source = benchmark_and_source(options)
     request = RescoreRequest(

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import Generic, Protocol, Self, TypeVar
+from contextlib import contextmanager
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from reference_harness.errors import WorkerDiedError
 from reference_harness.formats.processes import WorkerProcesses
@@ -97,3 +98,29 @@ def _death_error(task_id: str) -> WorkerDiedError:
         f"{task_id}: a worker process was killed, probably out of memory: "
         "run the command again with --resume and fewer --jobs"
     )
+
+
+class PoolLender:
+    """Has a pool of worker processes, and lends it to one command after another."""
+
+    def __init__(self) -> None:
+        self._pool: Pool[Any] | None = None
+        self._count = 0
+
+    @contextmanager
+    def lend(self, count: int) -> Iterator[Pool[Any]]:
+        """Lend a pool of `count` workers; after an error the next command gets a new one."""
+        if self._count != count:
+            self.close()
+        self._pool, self._count = self._pool or Pool(count), count
+        try:
+            yield self._pool
+        except BaseException as error:
+            self.close(type(error))
+            raise
+
+    def close(self, error_class: object = None) -> None:
+        """End the workers; busy ones are killed if `error_class` is the class of an error."""
+        pool, self._pool, self._count = self._pool, None, 0
+        if pool is not None:
+            pool.__exit__(error_class)

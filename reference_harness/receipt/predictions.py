@@ -5,9 +5,8 @@ The layout is in docs/reader/predictions.md.
 
 import hashlib
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,10 +15,6 @@ from reference_harness.errors import StateError
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import write_bytes
 from reference_harness.formats.submission import PredictionsFile
-
-if TYPE_CHECKING:
-    from reference_harness.probe.logistic import Problem
-    from reference_harness.run.task_job import ScoredRegime
 
 FILE_NAME = "predictions.bin"
 MAGIC, VERSION = b"GENEBPRD", 1
@@ -44,17 +39,6 @@ def encoded_task(classes: Labels, truth: Labels, labels_by_fit: Sequence[Labels]
     head = struct.pack(TASK_HEAD, len(classes), len(truth))
     labels = np.asarray(classes).astype(">i4").tobytes()
     return head + labels + np.packbits(bits.astype(np.uint8)).tobytes()
-
-
-def task_section(problem: "Problem", regimes: Iterable["ScoredRegime"]) -> bytes:
-    """Return a scored task's part of the file: the predictions of its fits of record.
-
-    A regime has one fit per seed if embeddings are drawn, else one for all seeds.
-    """
-    fits = [(scored, len(scored.fits)) for scored in regimes]
-    of_record = [labels for scored, count in fits for labels in scored.predictions[:count]]
-    classes = np.unique(np.concatenate([problem.train_labels, problem.test_labels]))
-    return encoded_task(classes, problem.test_labels, of_record)
 
 
 def encoded_file(

@@ -20,10 +20,10 @@ from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX, rec
 from reference_harness.probe.scorer import SCORER
 from reference_harness.rescore.scoring import load_task
 from reference_harness.run import submission
-from reference_harness.run.task_job import problem_of, score_regime
+from reference_harness.run.task_job import problem_of, score_regime, task_section
 
 from .cells import ReceiptProbeSettings, file_values
-from .predictions import task_section, write_predictions
+from .predictions import write_predictions
 from .rounding import RoundedEmbeddings
 from .task_file import is_written
 

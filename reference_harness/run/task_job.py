@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
@@ -23,7 +23,7 @@ from reference_harness.formats.run_record import Kind, PerSeed, Regime, TaskRece
 from reference_harness.formats.scorer import ScorerRef
 from reference_harness.probe import logistic, metrics
 from reference_harness.probe.scorer import SCORER
-from reference_harness.receipt.predictions import task_section
+from reference_harness.receipt.predictions import encoded_task
 from reference_harness.receipt.rounding import RoundedEmbeddings, WidenedEmbeddings, rounded
 from reference_harness.receipt.task_file import write_task
 
@@ -179,6 +179,17 @@ def scored_task(job: ProbeTaskJob, cache: Cache | None = None) -> ProbeResult:
         receipt,
         None if receipt is None else task_section(problem, scored.values()),
     )
+
+
+def task_section(problem: logistic.Problem, regimes: Iterable[ScoredRegime]) -> bytes:
+    """Return a scored task's part of `predictions.bin`: the predictions of its fits of record.
+
+    A regime has one fit per seed if embeddings are drawn, else one for all seeds.
+    """
+    fits = [(scored, len(scored.fits)) for scored in regimes]
+    of_record = [labels for scored, count in fits for labels in scored.predictions[:count]]
+    classes = np.unique(np.concatenate([problem.train_labels, problem.test_labels]))
+    return encoded_task(classes, problem.test_labels, of_record)
 
 
 def at_unit_scale(problem: logistic.Problem, job: ProbeTaskJob) -> UnitScale | None:

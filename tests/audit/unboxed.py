@@ -117,8 +117,8 @@ def called(
 def _score(words: Sequence[str]) -> None:
     from threadpoolctl import threadpool_limits
 
-    from reference_harness.cli import rescore
-    from reference_harness.cli.batch import PoolLender, _answer
+    from reference_harness.cli.batch import result_of
+    from reference_harness.engine.worker_pool import PoolLender
 
     class Here(PoolLender):
         """Lends a queue."""
@@ -129,7 +129,7 @@ def _score(words: Sequence[str]) -> None:
             yield Queue()
 
     with threadpool_limits(1):  # as each worker of the harness has
-        error, message = _answer(list(words), rescore.run_in_batch, Here())
+        error, message = result_of(list(words), Here())
     if error is not None:
         raise process._harness_error(words, message)
 

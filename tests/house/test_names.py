@@ -15,7 +15,7 @@ from tests.paths import ROOT
 
 pytestmark = pytest.mark.nightly  # and in `make lint`
 
-TOOLKIT = python_files("geneb_ci")
+PRODUCT = python_files("geneb_ci", "reference_harness")
 NAME = re.compile(r"`(?:[\w.]+\.)?(\w+)\.([A-Z]\w*)(?:\(\))?`")
 """A constant or class of a module, or of a class, as docstrings and comments name it."""
 FILE = re.compile(r"(?<![\w/.-])(?:geneb_ci|reference_harness|tools)/[\w/-]+\.(?:py|md|json)\b")
@@ -28,7 +28,7 @@ def dotted(path: Path) -> str:
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    modules = {dotted(path): path for path in TOOLKIT}
+    modules = {dotted(path): path for path in PRODUCT}
     graph: dict[str, set[str]] = {}
     for name, path in modules.items():
         expected = {w if w in modules else w.rpartition(".")[0] for w in imported(path)}
