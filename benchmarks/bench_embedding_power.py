@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.audit.sampling.embedding_power import chance_text
-from geneb_ci.board.confusion import recovered_tables
+from geneb_ci.board.confusion import recovered_cells
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.receipt.alteration_power import (
@@ -108,7 +108,7 @@ def published_rows() -> list[PublishedRow]:
         }
         cells = {
             recovered.task: [[t.large_correct, t.large_wrong], [t.small_wrong, t.small_correct]]
-            for recovered in recovered_tables(context, "full")
+            for recovered in recovered_cells(context, "full")
             if (t := recovered.table) is not None
         }
         rows.append(

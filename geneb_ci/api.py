@@ -117,7 +117,7 @@ def next_step(
     chosen_role = None
     if role is not None:
         role_names = [str(value) for value in Role]
-        fix = "name the role contributor or maintainer"
+        fix = 'pass role="contributor" or role="maintainer"'
         chosen_role = Role(exact_name(role, role_names, "role", fix))
     return step_in(Path.cwd(), chosen_role, repository, space, now or dt.datetime.now(dt.UTC))
 

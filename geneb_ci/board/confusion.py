@@ -10,8 +10,8 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission
 
 
-def recovered_tables(context: Context, regime: str) -> Iterator[RecoveredCell]:
-    """Yield the matrices recovered for the two-class tasks of a regime, in few-shot by seed."""
+def recovered_cells(context: Context, regime: str) -> Iterator[RecoveredCell]:
+    """Yield the matrices that fit the scores of each two-class task, in few-shot of each seed."""
     for claim in context.claims:
         if claim.path[:2] == ("results", regime) and claim.classes and claim.fit_count == 1:
             yield recovered_cell(regime, claim.task.id, None, claim.classes, claim.reported)

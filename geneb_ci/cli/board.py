@@ -17,7 +17,7 @@ from geneb_ci.board.board import (
     layout_of_folder,
     require_separate_output,
 )
-from geneb_ci.board.confusion import recovered_tables
+from geneb_ci.board.confusion import recovered_cells
 from geneb_ci.board.page import INDEX, SECURITY_POLICY, delete_former_scripts, write_page
 from geneb_ci.check.runner import Checker
 from geneb_ci.cli.main import echo
@@ -322,7 +322,7 @@ def matrices_command(
         raise NothingChecked(f"{file}: {other_file.message}", other_file.fix)
     regimes = list(context.benchmark.regimes)
     regime = exact_name(regime, regimes, f"regime of {context.benchmark.name}")
-    cells = list(recovered_tables(context, regime))
+    cells = list(recovered_cells(context, regime))
     if not cells:
         raise NothingChecked(
             f'{file}: "{regime}" has no two-class task with the scores of one trained probe',

@@ -236,7 +236,7 @@ def _table_lines(table: Mapping[str, Any], address_by_file: Mapping[str, str]) -
 @click.option(
     "--facts",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Table of loading facts, a JSON object by model id, to compare with each entry.",
+    help="JSON file of loading facts by model id, each compared with the registry's entry.",
 )
 def verify_command(models: tuple[str, ...], weights: Path | None, facts: Path | None) -> int:
     """Check that every entry, or those of MODEL, can be read, and that the named files exist.

@@ -91,8 +91,8 @@ def pack_command(
             f"{results_folder}: no file has a result of {benchmark.name}, so nothing was written",
             "fix the files that are named above, each with its reason"
             if packed_results.broken
-            else "name the folder of results_*.json, or of results of MTEB, with task ids of "
-            "the benchmark as file names",
+            else "pass the folder of results_*.json with a task id of the benchmark in each "
+            "file name, or of results of MTEB with a task id as each task_name",
         )
     model_id = str(facts["model_id"])
     meta = {

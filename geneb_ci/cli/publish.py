@@ -183,7 +183,7 @@ def publish_command(
     "--as-published",
     "uses_published_bytes",
     is_flag=True,
-    help="Publish the bytes that the Space had, because this version cannot rebuild them.",
+    help="Publish the bytes that the Space had then, instead of rebuilding the generation.",
 )
 def rollback_command(generation: str, space: str | None, *, uses_published_bytes: bool) -> int:
     """Publish an earlier GENERATION again, instead of the one of HEAD.

@@ -134,7 +134,7 @@ def doubles_as_bytes(lines: Iterable[Iterable[float]]) -> bytes:
 
 
 def fit_text(identity: str, doubles: bytes) -> str:
-    """Return the text of `FIT_FILE` for the numbers of a fit; `identity` is as in `shipped_fit`."""
+    """Return the text of `FIT_FILE`: the numbers `doubles` of the fit with digest `identity`."""
     text = binascii.b2a_base64(doubles, newline=False).decode()
     return json.dumps({"note": _FIT_NOTE, "rows": identity, "doubles": text}, indent=1) + "\n"
 

@@ -70,7 +70,7 @@ def signing_key(path: Path | None) -> Iterator["Ed25519PrivateKey"]:
     if path is not None or (not key_text and os.environ.get(KEY_VARIABLE)):
         yield private_key(path)
         return
-    fix = "store the text of a private key of keys.json " + _SECRET_PLACE.format(KEY_TEXT_ENV)
+    fix = "store the private key of an entry of keys.json " + _SECRET_PLACE.format(KEY_TEXT_ENV)
     if not key_text:
         raise UsageProblem(f"{KEY_TEXT_ENV} is not set: there is no key to sign with", fix)
     with tempfile.TemporaryDirectory() as folder:

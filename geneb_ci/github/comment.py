@@ -92,7 +92,7 @@ def verdict_on(github: "GitHub", pull: Pull) -> PullVerdict | None:
 
 
 def commands_of(verdict: PullVerdict | None) -> CommandState:
-    """Return the commands of maintainers that a verdict notes; none if there is no verdict."""
+    """Return the maintainers' commands in force that a verdict contains; none without a verdict."""
     return verdict.command_state if verdict is not None else CommandState()
 
 

@@ -28,7 +28,8 @@ from geneb_ci.receipt.embeddings import LEVEL
 from geneb_ci.receipt.rounding import Float64Array
 
 RELABELLINGS = 20_000
-"""Number of random relabellings: at a false-alarm rate of 0.001, 20 of them reach the rank sum."""
+"""Number of random relabellings: at a p-value of 0.001, about 20 of them have a rank sum at least
+as large as the observed one."""
 RELABELLINGS_AT_ONCE = 500
 """Number of relabellings in memory at a time: with 7,500 embeddings they take 30 MB."""
 

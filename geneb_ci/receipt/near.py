@@ -192,7 +192,7 @@ def _scaled_embeddings(rows: Embeddings) -> Embeddings:
 
 
 def _share_of_close_embeddings(x: Embeddings, y: Embeddings) -> float:
-    """Return the share of pairs of embeddings that are within `CLOSE_DISTANCE`."""
+    """Return the share of pairs (x[i], y[i]) closer than `CLOSE_DISTANCE`, relative to length."""
     return float((_distances(x, y) < CLOSE_DISTANCE).mean())
 
 

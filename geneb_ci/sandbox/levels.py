@@ -53,9 +53,9 @@ CUDA_FIX = (
 )
 
 NAMESPACES_FIX = (
-    "allow bubblewrap to make user namespaces (an AppArmor profile for bwrap with the line "
-    "`userns,`, or the kernel setting that the message names), or audit on a virtual machine that "
-    "allows user namespaces and is deleted afterwards (--throw-away-machine)"
+    "allow bubblewrap to make user namespaces, by an AppArmor profile for bwrap with the line "
+    "`userns,` or by the kernel setting that bwrap's message names; or audit on a virtual machine "
+    "that allows user namespaces and is deleted afterwards (--throw-away-machine)"
 )
 
 LANDLOCK_FIX = (

@@ -88,9 +88,9 @@ DTYPE_BY_CODE = {2: "<f2", 4: "<f4", 8: "<f8"}
 """By number of bytes in the header, the dtype of the result."""
 
 _FORMAT_BY_START = {
-    b"\x80": "a pickle, which is never opened",
-    b"\x93NUMPY": "a .npy file, which is never opened",
-    b"PK": "a zip archive, which is never opened",
+    b"\x80": "a pickle, which geneb-ci never loads",
+    b"\x93NUMPY": "a .npy file, which geneb-ci never loads",
+    b"PK": "a zip archive, which geneb-ci never loads",
 }
 """Formats other than that of a result, by the first bytes."""
 _EMBEDDINGS_FIX = (

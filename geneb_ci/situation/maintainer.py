@@ -552,7 +552,7 @@ def _explain_local_board(board: BoardState) -> Iterator[str]:
         return
     yield f"{create}; the command pushes the board to GitHub and sets up the repository"
     if _first_candidate(board) is not None:
-        yield f"or audit a row before that: {_audit_candidate_command(board)}"
+        yield f"or audit a row before you push: {_audit_candidate_command(board)}"
 
 
 def _has_practice_rows(board: BoardState) -> bool:

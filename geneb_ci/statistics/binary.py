@@ -59,9 +59,13 @@ class BinaryTable(NamedTuple):
     """One 2x2 confusion matrix: correct and wrong predictions of the smaller and larger class."""
 
     small_correct: int
+    """Number of sequences of the smaller class that are predicted correctly."""
     small_wrong: int
+    """Number of sequences of the smaller class that are predicted wrongly."""
     large_correct: int
+    """Number of sequences of the larger class that are predicted correctly."""
     large_wrong: int
+    """Number of sequences of the larger class that are predicted wrongly."""
 
 
 class RhoRange(NamedTuple):

@@ -106,7 +106,7 @@ class Hull:
         pieces: list[_ArcPiece] = []
         for arc in self.arcs:
             ends = self._triple(arc, arc.first_rho), self._triple(arc, arc.last_rho)
-            piece = _ArcPiece(-_highest_between(plane, *ends), len(pieces), arc, *ends)
+            piece = _ArcPiece(-_upper_bound_between(plane, *ends), len(pieces), arc, *ends)
             heapq.heappush(pieces, piece)
             for triple in ends:
                 if plane.at(triple) > highest_value:
@@ -129,7 +129,7 @@ class Hull:
                 heapq.heappush(
                     pieces,
                     _ArcPiece(
-                        -_highest_between(plane, left, right), piece_count, half, left, right
+                        -_upper_bound_between(plane, left, right), piece_count, half, left, right
                     ),
                 )
         return highest_table
@@ -150,10 +150,10 @@ class _ArcPiece(NamedTuple):
     """Metrics of the table at the greatest rho of the part."""
 
 
-def _highest_between(plane: Plane, start: Triple, end: Triple) -> float:
-    """Return an upper bound of the plane's value on an arc from `start` to `end`.
+def _upper_bound_between(plane: Plane, start: Triple, end: Triple) -> float:
+    """Return an upper bound of the linear function `plane` of the metrics between two tables.
 
-    Each metric rises or falls all the way between them.
+    Each metric rises or falls all the way from the table `start` to the table `end`.
     """
     mcc, acc, f1 = plane
     return (

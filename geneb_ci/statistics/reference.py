@@ -329,7 +329,7 @@ def _centre(rows: list[Vector]) -> tuple[Centre, list[float]]:
 
 
 class _FitMatrices(NamedTuple):
-    """Matrices that follow from scores and scales; a `RidgeFit` has fields of the same names."""
+    """Matrices of a ridge fit, computed from clipped rows and the scale of each cell."""
 
     standardised: list[list[float]]
     """The clipped rows, each score divided by the scale of its cell."""

@@ -30,7 +30,7 @@ class QuickTasks(NamedTuple):
     error: float
     """Root mean square error of predictions, in MCC, each for a row left out of the fit."""
     rows: int
-    """Number of rows from which the tasks were chosen and the line fitted."""
+    """Number of rows of the board by which the tasks were chosen and the line was fitted."""
 
 
 @functools.cache

@@ -35,7 +35,7 @@ TRIED_TOKENS_MAX = 1024
 COMPARED_ROWS = 8
 """Number of sequences of a batch, evenly spaced, that are embedded alone for comparison."""
 MEASURING_SECONDS = 3.0
-"""Time after which no further length is tried: longer ones get the limit of the last."""
+"""Time after which no longer sequences are tried: they get the limit of the longest that were."""
 
 
 def with_exact_limits(loaded: LoadedExtractor, batching: Batching, device: str) -> Batching:

@@ -306,6 +306,7 @@ class _CudaMemory:
         return int(cuda.mem_get_info(self._device)[0] + reserved)
 
     def used(self) -> int:
+        """Return the largest growth of allocated GPU memory since `begin`, in bytes."""
         cuda: Any = self._torch_cuda()
         cuda.synchronize(self._device)
         return int(cuda.max_memory_allocated(self._device) - self._bytes_before)

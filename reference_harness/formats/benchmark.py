@@ -521,8 +521,8 @@ def _submission_size_faults(members: Any) -> Iterator[str]:
 def _cell_evidence_bytes(task: Mapping[str, Any], seeds: int) -> int:
     """Return the approximate bytes of a task in one regime of format 1.2, with canonical scores.
 
-    These are twice its name, its digests and means, and for each seed three scores and two matrices
-    of one-digit numbers.
+    Counted are its name (twice), its digests and its means, and for each seed three scores and two
+    matrices, whose numbers are taken to have one digit.
     """
     classes = len(task.get("test_class_counts") or (0, 0))
     return 2 * len(task["id"]) + 400 + seeds * (60 + 4 * classes * classes)

@@ -127,7 +127,7 @@ class FewShotScores(StrictModel):
 
 
 class Decisions(StrictModel):
-    """Decisions of the probe of the full regime on further sequences of a task."""
+    """Predicted labels of a task's probes for test sequences, variants and fresh sequences."""
 
     public: LabelledDecisions
     """Decisions on the published test sequences."""

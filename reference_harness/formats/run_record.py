@@ -231,8 +231,8 @@ class BatchingRef(StrictModel):
     """How the run grouped sequences into batches."""
 
     mode: Literal["budget", "exact", "file"]
-    """"file": a fixed number of sequences; "budget", "exact": as many as a limit of tokens
-    allows."""
+    """"file": a fixed number of sequences; "budget": as many as a limit of padded tokens allows;
+    "exact": only sequences of equal length, so that nothing is padded, within that limit."""
     token_budget: Count
     """Requested limit of padded tokens per batch; a task's `token_budgets` has the used ones."""
     measured: bool = False

@@ -54,6 +54,7 @@ def loaded_model(
 ) -> LoadedModel:
     """Return the loaded model, in the terms of submission format 1.1.
 
+    `name_model` is the repository of the weights on the Hub or their folder, or "" without weights.
     `opened_files` are paths that the process has opened. Raise ExtractorError if files contradict
     the extractor's declaration.
     """

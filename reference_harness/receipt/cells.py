@@ -300,6 +300,7 @@ class CellsRequest:
     benchmark: Benchmark
     source: Source
     folder: Path
+    """Folder of the receipt, with one file for each task."""
     tasks: Mapping[str, TaskReceipt]
     regimes: tuple[str, ...]
     workers: int

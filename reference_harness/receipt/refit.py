@@ -73,9 +73,10 @@ def refit(
     further_files: FurtherFiles,
     lend_workers: WorkerLender | None = None,
 ) -> ReceiptRefit:
-    """Return decisions and scores of one task, computed by a borrowed or a new worker.
+    """Return changed predictions and scores of probes fitted on variants of training sequences.
 
-    Raise DataError, EmbeddingError or ProbeError, which name the task or the file.
+    A worker of `lend_workers` fits them, or a new one. Raise DataError, EmbeddingError
+    or ProbeError, which name the task or the file.
     """
     job = RefitJob(
         task_id, receipt_file(folder, task_id), receipt, benchmark, source, further_files

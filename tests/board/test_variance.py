@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from benchmarks.simulate import correct_counts, matrix_scores, mcc_of
-from geneb_ci.board.confusion import recovered_tables
+from geneb_ci.board.confusion import recovered_cells
 from geneb_ci.board.variance import (
     FIT_CORRELATION,
     cell_variances,
@@ -40,7 +40,7 @@ PREDICTED_MIN = 20
 
 def test_the_variance_follows_from_the_recovered_matrices():
     cells = cell_variances(SPACE, "full", BENCHMARK)
-    tables = list(recovered_tables(Checker(()).context(SUBMISSIONS / "space.json"), "full"))
+    tables = list(recovered_cells(Checker(()).context(SUBMISSIONS / "space.json"), "full"))
     assert len(tables) == 91
     for cell in tables:
         assert cell.table is not None

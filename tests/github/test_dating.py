@@ -262,7 +262,9 @@ def test_a_practice_draw_is_refused_on_another_board(board, monkeypatch):
     started(board.root, foreseen, private(board), shown_on=board.commit)
     monkeypatch.chdir(board.place.root)
     (finding,) = board.verdict()
-    assert "dating: the sample was drawn by a practice beacon, which anybody can predict" in finding
+    assert (
+        "dating: the sample was drawn by the practice beacon, which anybody can predict" in finding
+    )
     monkeypatch.setattr(checker, "is_practice", lambda _sha256: True)
     assert board.verdict() == []
 

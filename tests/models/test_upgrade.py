@@ -141,7 +141,7 @@ def test_an_entry_that_changes_is_said_and_refused(
     assert main(["audit", "commit", str(path), "--output", str(board / "c.json")]) == 11
     error_output = capsys.readouterr().err
     assert "is not the one that the submission names: its sha256 is " in error_output
-    assert "fix: name the present entry in the submission (`geneb-ci upgrade FILE" in error_output
+    assert "fix: let the submission name the present entry of the registry (`" in error_output
     assert main(["upgrade", str(path), "--output", str(path)]) == 0
     assert main(["audit", "commit", str(path), "--output", str(board / "c.json")]) == 0
     entry.unlink()

@@ -64,7 +64,7 @@ def test_a_matrix_comes_out_as_it_went_in():
             NPY,
             (
                 "the result begins with b'\\x93NUMPY\\x01\\x00', not b'GENEBEMB' "
-                "(a .npy file, which is never opened)"
+                "(a .npy file, which geneb-ci never loads)"
             ),
         ),
     ],

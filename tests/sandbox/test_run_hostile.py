@@ -148,5 +148,5 @@ def test_the_reader_outside_refuses_what_is_no_matrix(sandbox: Sandbox, name, me
 def test_a_pickle_is_refused_and_never_opened(sandbox: Sandbox):
     with pytest.raises(ResultRefused) as caught:
         run_in_sandbox(SEQUENCES, hostile("wrong_results", "WritesPickle"), sandbox, SMALL)
-    assert "a pickle, which is never opened" in caught.value.message
+    assert "a pickle, which geneb-ci never loads" in caught.value.message
     assert not Path("/tmp/geneb-ci-was-unpickled").exists()  # noqa: S108

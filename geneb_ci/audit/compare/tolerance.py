@@ -142,7 +142,8 @@ def _check_copies(copies: Sequence[JitteredCopy], copies_name: str) -> None:
     """Raise NothingChecked for fewer than `COPIES_MIN` copies."""
     if len(copies) < COPIES_MIN:
         raise NothingChecked(
-            f"the rescoring has {len(copies)} {copies_name} copies, expected at least {COPIES_MIN}",
+            f"the rescoring has scores of {len(copies)} {copies_name} copies of the embeddings, "
+            f"expected at least {COPIES_MIN}",
             f"run `geneb-harness rescore` with --copies {COPIES_MIN} or more",
         )
 

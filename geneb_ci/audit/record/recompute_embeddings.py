@@ -462,8 +462,8 @@ def receipt_tools_of(
     """Return what is needed to compute an audit by receipt again.
 
     The files of the receipt are read from `folder`, or downloaded if it is None; `data` is the
-    folder of task data, or None for the usual one. Raises UsageProblem when the benchmark needs a
-    folder of task data.
+    folder of task data, or None for the usual one. Raises UsageProblem if `data` is
+    None and the benchmark has no usual folder.
     """
     return ReceiptTools(
         lambda receipt: receipt_files(receipt, folder, say=say),

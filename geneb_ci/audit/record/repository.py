@@ -115,7 +115,7 @@ class AuditRepository:
 
     @functools.cached_property
     def history(self) -> History:
-        """The signed statements of the repository, and the statements that each names."""
+        """All signed statements of the repository, linked by the digests that each contains."""
         audits = self.layout.audits
         paths = [*self.files, *self.events]
         paths += withdrawal_files(audits) if audits is not None else []

@@ -82,7 +82,7 @@ class ScoringSettings:
     noise: str
     """Dtype whose rounding errors the jittered copies have."""
     seed: int
-    """Seed of the jitter."""
+    """Seed of the random noise by which the jittered copies differ from the embeddings."""
     copies: int
     """Number of jittered copies."""
     jobs: int | None

@@ -106,8 +106,8 @@ def _refuse_other_entry(
             f"the model registry's entry of {submission.model_id} is not the one that the "
             f"submission names: its sha256 is {read_entry.sha256[:16]}..., "
             f"expected {digest[:16]}...",
-            "name the present entry in the submission (`geneb-ci upgrade FILE --output FILE`), and "
-            "audit the result",
+            "let the submission name the present entry of the registry (`geneb-ci upgrade FILE "
+            "--output FILE`), and audit the result",
         )
 
 

@@ -98,7 +98,7 @@ OPTION_BY_SETTING = {
 
 
 class EmbeddedTask(StrictModel):
-    """Facts about a task, or a part of a list of sequences, whose embeddings were saved."""
+    """Facts about saved embeddings: of a task, or of one part of a sample of embeddings."""
 
     sequences_sha256: Hex64
     """Digest of the file of sequences."""

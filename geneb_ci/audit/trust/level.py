@@ -2,11 +2,11 @@
 
 The first of these that fits is the evidence of a row; `_LEVELS` has the trust level of each:
 
-    disputed    an audit differs, or the last runs of the method were aborted
+    disputed    an audit differs, or the last runs of its method (code, weights) were aborted
     stale       the scores are those of an earlier scorer
     reproduced  audits of two signers cover every task
     audited     one audit confirms a large enough random sample, or every cell of the receipt
-    stale       an audit would confirm the row, but for another version
+    stale       an audit confirms another version of the row, not this one
     checked     nothing but the checks of the submission
 """
 

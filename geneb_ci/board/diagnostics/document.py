@@ -93,7 +93,8 @@ class RegimeRanks(StrictModel):
     models: Count
     """Number of ranked models."""
     rounded: Rank
-    """`models` rounded up to 10, 20, 50, 100, ...; `critical` depends on it."""
+    """Number of models for which `critical` was computed: `models` rounded up to 10, 20, 50, 100,
+    ..."""
     critical: Annotated[float, Field(gt=0)]
     """Number of standard errors from which a difference is significant; the same for all pairs."""
     macro: dict[str, DiagnosedScore]

@@ -122,7 +122,10 @@ def figure_rows_by_scope(
 def figures_of(
     rows: FigureRows, regimes: Sequence[str], scope: Scope, models: Container[str]
 ) -> list[Figure]:
-    """Return every figure with its default parameters; `models` are the ids on the board."""
+    """Return the paper's figures, computed from `rows` with their default parameters.
+
+    `models` are the ids on the board; a figure whose parameters name another is left out.
+    """
     return [figure_of(kind, rows, scope) for kind in figure_definitions_on(regimes, models)]
 
 

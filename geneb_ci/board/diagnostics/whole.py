@@ -130,7 +130,7 @@ def _taus_between_regimes(
 
 
 def _ranked_models(board: RegimeScores) -> RankedModels:
-    """Return the ranked models of a regime with their scores, without micro."""
+    """Return the ranked models of a regime, with all their scores except "micro"."""
     positions = {model: index for index, model in enumerate(board.models)}
     columns = {name: column.values for name, column in board.scores.items() if name != "micro"}
     return RankedModels(positions, columns)

@@ -291,7 +291,7 @@ MISSING_EVIDENCE = Rule(
 
 
 def evidence_without_scores(context: Context) -> Iterator[Fault]:
-    """Report each task that is declared missing and has evidence, but no scores.
+    """Report each task that is declared missing and listed under `evidence`, but has no scores.
 
     Tasks that are not declared missing are reported by `missing-task` or `missing-regime`.
     """

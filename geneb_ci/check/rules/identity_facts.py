@@ -38,7 +38,7 @@ def bad_url(context: Context) -> Iterator[Fault]:
             yield Fault(
                 BAD_URL.id,
                 (*path, key),
-                f"{key} {quoted(address)} is not an https address with a host name and no query",
+                f"{key} {quoted(address)} is not https, has no host name, or has a query",
                 quoted(address),
                 "https://host/path",
             )

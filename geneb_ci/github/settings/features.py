@@ -220,8 +220,8 @@ def _note_on_verdicts(board: _BoardSettings) -> str:
     if not board.variable(VERDICT_BOT):
         raise _FeatureFault(
             f"the variable {VERDICT_BOT} is not set, expected the account id of the App {app}",
-            f"with SLUG from the App's page github.com/apps/SLUG: gh variable set {VERDICT_BOT} "
-            "--body \"$(gh api 'users/SLUG[bot]' -q .id)\"",
+            f"gh variable set {VERDICT_BOT} --body \"$(gh api 'users/SLUG[bot]' -q .id)\", where "
+            "SLUG is the last part of the address of the App's page, github.com/apps/SLUG",
         )
     return f"only the App {app} can set the status"
 

@@ -150,8 +150,8 @@ def _link_errors(
     if file.plan.beacon.kind == "practice":
         if not is_practice(benchmark_of(repository.layout).sha256):
             yield (
-                "dating: the sample was drawn by a practice beacon, which anybody can predict, but "
-                "the benchmark of this board is not the practice benchmark; draw again without "
+                "dating: the sample was drawn by the practice beacon, which anybody can predict, "
+                "on a board of another benchmark than the practice benchmark; draw again without "
                 "--practice, by the public beacon"
             )
     elif not isinstance(reader, Clone):
@@ -286,7 +286,7 @@ class PullChecker:
         return head in self._proposals
 
     def blobs_to_read(self, head: str) -> list[Blob]:
-        """Return the files of a head that will be read, as far as its tree shows them."""
+        """Return the files that `judge` reads first: the model's regular files, and its row."""
         proposal = self.proposal(head)
         return [
             proposal.merged_files[path]

@@ -394,7 +394,7 @@ class PullVerdict(StrictModel):
 
     @property
     def state(self) -> str:
-        """State of the status that this verdict sets."""
+        """State of the commit status on GitHub that this verdict sets, such as "success"."""
         return status_state_of(self.outcome, self.command_state)
 
     @property
@@ -482,7 +482,7 @@ class GroupVerdict(StrictModel):
 
     @property
     def state(self) -> str:
-        """State of the status that this verdict sets."""
+        """State of the commit status on GitHub that this verdict sets, such as "success"."""
         counts = counts_of(self.places)
         return SUCCESS if self.models and not (counts.error or counts.crashed) else FAILURE
 
