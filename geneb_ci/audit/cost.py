@@ -103,7 +103,7 @@ class Cost(NamedTuple):
     tasks: float
     """Number of tasks."""
     sequences: float
-    """Number of their sequences."""
+    """Expected number of distinct sequences of these tasks, without variants."""
     letters: float
     """Number of nucleotides of these sequences."""
     variants: float

@@ -24,7 +24,7 @@ _ALL_SCORED_REASON = "every sequence is scored again"
 
 @dataclass(frozen=True)
 class DefenceUse:
-    """The function that implements a defence in audits of one kind of sample, and a test of it."""
+    """The code of a defence, in audits of tasks or in audits by receipt, and a test of it."""
 
     function: str
     """The function that implements the defence, as `module:name`."""
@@ -69,8 +69,7 @@ _RECEIPT_REFIT_USE = DefenceUse(
     "geneb_ci.audit.rerun.receipt_variants:receipt_few_shot_result",
     f"{_MEMORY_TESTS}::test_moved_training_sequences_are_found_whatever_the_key",
 )
-
-"""The uses of probes that are fitted again on varied training sequences, by sample."""
+"""The code that fits probes again on varied training sequences, in audits by receipt."""
 
 DEFENCES = (
     Defence(

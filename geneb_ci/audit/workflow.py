@@ -527,7 +527,7 @@ def words_of_last_command(work: Path, folder: Path) -> list[str]:
 
 
 def _was_shown_or_drawn(folder: Path) -> bool:
-    """Return whether the digest of a work folder was shown to the user, or its sample was drawn."""
+    """Whether the commitment in a work folder was shown for publishing, or its sample drawn."""
     return any((folder / name).exists() for name in (SHOWN_FILE, PLAN_FILE))
 
 

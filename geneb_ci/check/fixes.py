@@ -243,13 +243,13 @@ class _Editor:
     def __init__(
         self,
         document: Document,
-        numbers: Mapping[KeyPath, str],
+        new_numbers: Mapping[KeyPath, str],
         member_order_by_path: Mapping[KeyPath, list[str]],
     ) -> None:
         self.source, self.spans = document.text, document.known_spans or {}
         self.value = document.value
-        self.numbers, self.member_order_by_path = numbers, member_order_by_path
-        changed_paths = {*numbers, *member_order_by_path}
+        self.new_numbers, self.member_order_by_path = new_numbers, member_order_by_path
+        changed_paths = {*new_numbers, *member_order_by_path}
         self.rebuilt_paths = {path[:end] for path in changed_paths for end in range(len(path) + 1)}
         """The paths of changed values and of the objects that contain them; others are copied."""
 
@@ -261,8 +261,8 @@ class _Editor:
 
     def _value(self, path: KeyPath, value: Any, span: Span) -> str:
         """Return the new text of the value at a path."""
-        if path in self.numbers:
-            return self.numbers[path]
+        if path in self.new_numbers:
+            return self.new_numbers[path]
         if path not in self.rebuilt_paths or not isinstance(value, dict) or not value:
             return self.source[span.start : span.end]
         names = list(value)

@@ -210,7 +210,7 @@ def check_command(release: Path, commitment: Path, record: Path | None, data: Pa
         read_release(release), read_fresh_commitment(commitment), benchmark, str(release)
     )
     refuse_public_sequences(fresh.sequences, task_source(benchmark, layout.benchmark, data))
-    result_text = "agrees with the commitment, and none is public"
+    result_text = "agrees with the commitment, and none of its sequences is public"
     if record is not None:
         outcome = parse_record(read_record(record), trusted_keys(layout)).outcome
         require_used_set(outcome, fresh)

@@ -122,7 +122,8 @@ def _listed_audit(table: Any, position: str) -> QueuedAudit:  # of a TOML file
         if option.name in _QUEUE_OPTIONS:
             raise UsageProblem(
                 f"{position}: the queue itself sets {option_name!r} for each audit",
-                f"remove {option_name!r} from the list; `geneb-ci audit queue` has --device",
+                f"remove {option_name!r} from the list"
+                + ("; `audit queue --device` sets the devices" if option.name == "device" else ""),
             )
         words += _option_as_words(option, option_value, f"{position}: {option_name}")
     return QueuedAudit(table["file"], tuple(words))

@@ -428,7 +428,7 @@ def upgrade_command(
 
 
 def has_run(document: object) -> bool:
-    """Whether a document describes its run itself, so that only its run record adds details."""
+    """Whether a submission of format 1.1 or later describes its run, not only names an entry."""
     return version_of(document) not in {None, "1.0"} and model_key_of(document) != BY_ENTRY
 
 

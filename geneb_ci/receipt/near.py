@@ -227,7 +227,10 @@ def _share_of_close_after_alignment(x: Embeddings, y: Embeddings) -> float:
 
 
 def _centred_and_scaled(rows: Embeddings, subset: npt.NDArray[np.int64]) -> Embeddings | None:
-    """Return embeddings minus a subset's mean, divided by its median length; None if that is 0."""
+    """Return embeddings minus the mean of a subset, divided by the subset's median norm then.
+
+    Return None if the median is 0.
+    """
     centred = rows - rows[subset].mean(axis=0)
     length = float(np.median(np.linalg.norm(centred[subset], axis=1)))
     if length <= 0:

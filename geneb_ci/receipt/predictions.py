@@ -208,7 +208,7 @@ def _read_codes(reader: "_Reader", count: int, classes: int, task: str) -> Codes
     _require(
         not bits[count * width :].any(),
         "padding",
-        f"the bits after the codes of {task} are not zero",
+        f"the padding bits after the predictions of {task} are not zero",
     )
     codes = np.zeros(count, dtype=np.uint16)
     for column in bits[: count * width].reshape(count, width).T:

@@ -176,7 +176,7 @@ def notes_path(layout: Layout) -> Path | None:
 
 
 def read_receipt_notes(layout: Layout) -> ReceiptNotes:
-    """Return the notes of a repository on receipts. Raises BadConfiguration for a broken file."""
+    """Return receipts.json: when each receipt was seen. Raises BadConfiguration if it is broken."""
     path = notes_path(layout)
     if path is None or not path_exists(path):
         return ReceiptNotes()

@@ -246,7 +246,7 @@ class _SameFinding(NamedTuple):
 
 
 def _same_finding(findings_by_file: Mapping[str, list[Finding]]) -> _SameFinding:
-    """Return the groups of files that have only one finding, the same and about the whole file."""
+    """Return the groups of files whose only finding is the same, and about the whole file."""
     files_by_finding: dict[tuple[str, str, str], list[str]] = {}
     for file, (first_finding, *further_findings) in findings_by_file.items():
         if first_finding.rule in WHOLE_FILE_RULES and not further_findings:

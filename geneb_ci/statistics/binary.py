@@ -247,7 +247,7 @@ def correct_count_limits(n: int, reported: ReportedTriple, repeats: int = 1) -> 
 def _rho_ranges_of_f1(
     classes: Classes, correct: int, reported: ReportedTriple
 ) -> Iterator[tuple[int, int]]:
-    """Yield (first, last) of each range of rho in which macro-F1 agrees with the reported one.
+    """Yield (first, last) of each range of rho (see `RhoRange`) with the reported macro-F1.
 
     There, |rho| is near n sqrt((accuracy - F1) / (1 - F1)).
     """
@@ -468,7 +468,7 @@ COUNTED_TABLES_MAX = 70_000**2
 
 
 class RecoveredCell(NamedTuple):
-    """The tables that fit the reported scores of one cell, or of one seed of it."""
+    """The confusion matrices that fit the reported scores of one cell, or of one seed of it."""
 
     regime: str
     task: str
@@ -493,7 +493,7 @@ class RecoveredCell(NamedTuple):
 def recovered_cell(
     regime: str, task: str, seed: int | None, classes: Classes, reported: ReportedTriple
 ) -> RecoveredCell:
-    """Return the tables that fit the reported scores of one cell, or of one seed of it."""
+    """Return the confusion matrices that fit the reported scores of one cell, or of one seed."""
     cell_runs: list[RhoRange] = []
     matrices = 0
     for run in fitting_rho_ranges(classes, reported):

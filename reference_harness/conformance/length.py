@@ -138,7 +138,7 @@ def _check_last_letter(
     raise BrokenError(msg, _example(sequence, 0 if reach.start else reach.letters))
 
 
-def _require_windows(subject: Subject, sequence: str, limit: int, sentence: str) -> None:
+def _require_windows(subject: Subject, sequence: str, limit: int, letters_read_text: str) -> None:
     """Raise UnverifiedError unless a sequence is known to have more tokens than one window."""
     count_tokens = token_counter(subject)
     if count_tokens is None or count_tokens(sequence) <= limit:
@@ -146,7 +146,7 @@ def _require_windows(subject: Subject, sequence: str, limit: int, sentence: str)
             "an unknown number of" if count_tokens is None else f"{count_tokens(sequence)}"
         )
         msg = (
-            f"The extractor declares windows of {limit} tokens and {sentence}, which are "
+            f"The extractor declares windows of {limit} tokens and {letters_read_text}, which are "
             f"{token_count_text} tokens: whether it reads beyond one window is not known; add a "
             "method count_tokens(sequences) -> list[int], or raise --letters"
         )

@@ -194,7 +194,7 @@ class Cache:
         )
 
     def add(self, digests: Sequence[bytes], embeddings: Embeddings, token_budget: int = 0) -> None:
-        """Write a shard of the (n, d) embeddings of n digests.
+        """Write a shard of n embeddings, as an (n, d) array, with the digests of their sequences.
 
         `token_budget` is the limit of padded tokens of their batches; 0 for no limit.
         """

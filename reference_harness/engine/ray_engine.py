@@ -243,7 +243,7 @@ class RayEngine:
         return None
 
     def _add_started(self, ref: Any) -> None:  # Ray's own type
-        """Use the embedder whose call `load` has ended, if its facts are those of the first one."""
+        """Use the embedder whose `load` ended, if its extractor's facts equal the first one's."""
         actor = self._starting.pop(ref)
         try:
             started: StartedEmbedder = self._ray.get(ref)

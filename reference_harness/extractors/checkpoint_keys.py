@@ -17,7 +17,7 @@ ALLOWED_MISSING = (
 """Patterns of names of weights that may be in the model and not in the file, with reasons."""
 
 Patterns = tuple[tuple[str, str], ...]
-"""(regular expression of names of weights, reason why they are allowed)."""
+"""(regular expression of names of weights, why they may be missing or unused)."""
 
 
 def keys_not_allowed(keys: Iterable[str], allowed: Patterns) -> list[str]:

@@ -57,7 +57,10 @@ class Encoding:
     """Changes letters before they are turned into tokens."""
 
     def encode(self, sequences: Sequence[str]) -> Pieces:
-        """Return the pieces of sequences. Raise ExtractorError as `Encoder.encode` does."""
+        """Return the token ids of each window or whole sequence, and the index of its sequence.
+
+        Raise ExtractorError as `Encoder.encode` does.
+        """
         return self.encoder.encode(self.prepare(sequences))
 
     @cached_property

@@ -32,6 +32,7 @@ class _Ignored:
         pass
 
     def __call__(self, *_: object, **__: object) -> "_Ignored":
+        """Return this object, so that a call in a pickle has no effect."""
         return self
 
     def append(self, _: object) -> None:

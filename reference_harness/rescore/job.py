@@ -214,6 +214,7 @@ class CopyJob:
     is_stressed: bool
     first_copy: int
     last_copy: int
+    """Number of the last jittered copy, which is scored too."""
     scale: int | None
     """Exponent of the scale of the base, at which copies are rounded; None if they are not."""
     base: list[Labels]

@@ -121,7 +121,8 @@ def test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set(
     )
     output = submitted_row.run("geneb_ci", "audit", "fresh", "check", "r.json", "f.json").stdout
     assert output == (
-        "r.json: 520 sequences: the set agrees with the commitment, and none is public\n"
+        "r.json: 520 sequences: the set agrees with the commitment, and none of its sequences "
+        "is public\n"
     )
 
 

@@ -347,7 +347,7 @@ def test_labels_by_a_key_that_variants_keep_are_found_by_a_fresh_set_alone(prepa
     )
     named = ("r.json", "f.json", "--record", str(record))
     output = prepared_repository.run("geneb_ci", "audit", "fresh", "check", *named).stdout
-    assert output.endswith("none is public; the record scored all of them\n")
+    assert output.endswith("none of its sequences is public; the record scored all of them\n")
 
 
 @pytest.mark.nightly  # in the gate, such an extractor in test_memorised.py

@@ -1,4 +1,4 @@
-"""Verifies an audit by receipt from its numbers, its rerun embeddings, and the receipt."""
+"""Verifies the record of an audit by receipt, against its rerun embeddings and the receipt."""
 
 import hashlib
 import io
@@ -489,7 +489,7 @@ def _all_variants_in(
 
 
 def _variants_in(archive: zipfile.ZipFile, name: str, count: int, dim: int) -> VariantEmbeddings:
-    """Return the embeddings of `count` variants, of `dim` columns, in the arrays called `name`."""
+    """Return `count` variants' embeddings from the arrays `name`, `name`_task and `name`_row."""
     return VariantEmbeddings(
         _array_in(archive, f"{name}_task", "<i8", (count,)),
         _array_in(archive, f"{name}_row", "<i8", (count,)),

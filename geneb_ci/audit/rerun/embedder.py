@@ -146,7 +146,7 @@ class SampleEmbedder:
             raise ResultRefused(
                 f"the extractor returns embeddings of {embeddings.shape[1]} numbers, expected "
                 f"{self._width} as in the receipt",
-                "ask for a receipt of this extractor and these options",
+                "ask the contributor for a receipt made with this extractor and these options",
             )
         with np.errstate(over="ignore"):  # a number that is too large becomes infinite
             return embeddings.astype(np.float32, copy=False)

@@ -322,7 +322,7 @@ class JudgedDifference(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The name, D and its limit, as text."""
+        """The name, the net share D of decisions that became wrong, and its limit, as text."""
         return f"{self.name} D {net_error_share(self.decisions):+.4f} of at most {self.limit:.4f}"
 
 

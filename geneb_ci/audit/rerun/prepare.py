@@ -182,7 +182,7 @@ class PreparedRerun:
     def facts_of_sandbox(
         self, embedded: Iterable[EmbeddedTask], rescoring: Rescored | None = None
     ) -> SandboxFacts:
-        """Return the facts about the sandbox for a record, with the limits of finished scoring.
+        """Return what a record says about the sandbox, with the limits of scoring if that ran.
 
         The token budget is the smallest of the embedded tasks.
         """

@@ -250,7 +250,11 @@ def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 def _check_limits(outcome: AnyOutcome) -> None:
     """Refuse an audit whose verdict was computed with limits of an earlier version."""
     if not are_current_limits(outcome.plan.commitment.policy.tolerance):
-        raise StepMismatch(POLICY_STEP, "the audit was judged by earlier limits", "audit again")
+        raise StepMismatch(
+            POLICY_STEP,
+            "the audit was judged by other limits than this version of geneb-ci has",
+            "audit again",
+        )
 
 
 def _check_task_policy(outcome: AuditOutcome, inputs: TrustInputs) -> None:

@@ -232,7 +232,7 @@ class AuditSummary:
 
 @dataclass(frozen=True)
 class Recomputation:
-    """The result of an audit by receipt that agrees."""
+    """An audit by receipt whose verdict is `agrees`, and what it confirmed, for the board."""
 
     audit_id: str
     facts: EmbeddingAuditFacts

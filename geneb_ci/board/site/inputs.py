@@ -128,6 +128,7 @@ class Site:
     """The parsed values of the board's files, by name."""
     benchmark: Benchmark
     layout: Layout
+    """Where the repository that the board is made from has its folders and files."""
     built: SourceCommit
 
     def address(self, page: str) -> str:
