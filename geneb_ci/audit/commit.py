@@ -37,7 +37,7 @@ from geneb_ci.models.entry import Environment, ModelEntry, ReadEntry
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.document import Document, parse_document
 from geneb_ci.submission.reading import FileKind, located, other_kind_of, read_bytes, require_file
-from geneb_ci.submission.structure import model_key_of
+from geneb_ci.submission.structure import format_key_of
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import line_ends_clause, text_at
@@ -313,7 +313,7 @@ def _check_committed_sources(
 
     A run that a maintainer declared by options, for format 1.0, is in neither and not compared.
     """
-    submission = MODELS[model_key_of(document) or ""].model_validate(document)
+    submission = MODELS[format_key_of(document) or ""].model_validate(document)
     if commitment.entry is None and type(submission) is SubmissionV10:
         return
     sources = sources_of(submission, None, folder, read_entry)

@@ -248,7 +248,7 @@ def property_outcomes(submission: Submission) -> str | None:
 
 
 def row_decider(layout: Layout) -> Callable[[str, str, str], Decision]:
-    """Return a function that decides on the evidence of a row from three digests.
+    """Return a function from digests of file, origin and scorer to a row's evidence and level.
 
     The decision considers all audit records. Raises BadConfiguration, and BrokenRecordError if a
     record is broken.

@@ -70,7 +70,7 @@ class _TestSizes(NamedTuple):
     large: Floats
     """Numbers of sequences of these tasks in the larger class."""
     multi_class: Positions
-    """Indices of all other tasks."""
+    """Indices of the other tasks: of more classes, or of two classes of unknown sizes."""
     total: Floats
     """Numbers of sequences of the tasks of `multi_class`."""
 

@@ -26,7 +26,7 @@ from geneb_ci.common.finding import Finding, KeyPath
 from geneb_ci.statistics.metrics import UNROUNDED_DECIMALS, UNROUNDED_HALF_WIDTH
 from geneb_ci.submission.document import Document, parse_document, read_document
 from geneb_ci.submission.scanner import Span
-from geneb_ci.submission.structure import known_members, model_key_of, version_of
+from geneb_ci.submission.structure import format_key_of, known_members, version_of
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.submission_terms import (
     ENTRY_MEMBER,
@@ -106,7 +106,7 @@ def fixed_file(path: Path, checker: Checker) -> Fixed:
     changes = []
     exact_means = dict(_rounded_means(context))
     member_order_by_path = dict(
-        _member_orders(document.value, (), context, model_key_of(document.value) or "1.0")
+        _member_orders(document.value, (), context, format_key_of(document.value) or "1.0")
     )
     if exact_means:
         changes.append(f"{plural(len(exact_means), 'score')} set to the exact mean of the seeds")

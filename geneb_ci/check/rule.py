@@ -190,7 +190,7 @@ class Context:
         return results_digest(self.member("results"))
 
     def meets(self, need: Need) -> bool:
-        """Whether a need is met; computed once."""
+        """Whether the submission has what a rule needs, such as other rows; computed once."""
         if need not in self._met_needs:
             self._met_needs[need] = _NEED_TESTS[need](self)
         return self._met_needs[need]

@@ -95,7 +95,7 @@ def open_command(
 @click.argument("file", type=click.Path(path_type=Path))
 @_REPO_OPTION
 def publish_command(file: Path, repo: str | None) -> int:
-    """Publish the commitment to a row of main, for an audit on your own machine.
+    """Publish the commitment for an audit of a row of main on your own machine.
 
     The digest becomes the status geneb/audit-commit of the head of main, unless that status exists.
     The command prints the options for the next `audit FILE` or `audit plan`. It needs a GH_TOKEN

@@ -40,7 +40,7 @@ from geneb_ci.render.table import Table, first_that_fit, left_out_line, wrapped_
 from geneb_ci.render.text import REPORT_LINES_MAX
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
 from geneb_ci.submission.reading import FileKind, located, read_bytes, require_file
-from geneb_ci.submission.structure import check_structure, model_key_of, version_of
+from geneb_ci.submission.structure import check_structure, format_key_of, version_of
 from reference_harness.formats.files import (
     file_line_ends_clause,
     file_sha256,
@@ -429,7 +429,7 @@ def upgrade_command(
 
 def has_run(document: object) -> bool:
     """Whether a submission of format 1.1 or later describes its run, not only names an entry."""
-    return version_of(document) not in {None, "1.0"} and model_key_of(document) != BY_ENTRY
+    return version_of(document) not in {None, "1.0"} and format_key_of(document) != BY_ENTRY
 
 
 def _original_of(document: Document) -> Document:

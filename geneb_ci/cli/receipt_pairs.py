@@ -95,7 +95,7 @@ def _two_receipts(
     if first.subject.path.samefile(second.subject.path) and first.folder.samefile(second.folder):
         raise UsageProblem(
             f"both files are {first.subject.path}, expected submissions of two models",
-            "name the submission of another model second",
+            "pass the submission of another model as the second argument",
         )
     digests = {receipt.subject.submission.run.benchmark.sha256 for receipt in (first, second)}
     if digests != {first.subject.benchmark.sha256}:

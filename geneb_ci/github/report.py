@@ -97,8 +97,9 @@ def _health_text(github: GitHub, run_sentence: str) -> str:
         "published receipt is missing, or the check failed, last at "
         f"{github.connection.now:%Y-%m-%d %H:%M} UTC.{run_sentence}\n\n"
         "`geneb-ci publish --verify` says what differs; `gh workflow run publish.yml` publishes "
-        "main again. `geneb-ci receipt seen` names receipts that are lost; with `--write` it notes "
-        "the day. This issue is closed by the first check that finds nothing.\n"
+        "main again. `geneb-ci receipt seen` names receipts that are missing; with `--write` it "
+        "writes today's date to leaderboard/policy/receipts.json. This issue is closed by the "
+        "first check that finds nothing.\n"
     )
 
 

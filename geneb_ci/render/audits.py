@@ -369,7 +369,8 @@ def _power_caption(population: DrawPopulation, power: Fraction) -> Iterator[str]
     if population.guaranteed:
         yield (
             f"at least one task is drawn from each of the {population.guaranteed} larger "
-            "categories; the table shows the worst case"
+            "categories; the table assumes that the fabricated tasks are those least likely to be "
+            "drawn"
         )
     if power < 1:
         yield f"if a fabricated task is drawn, a rerun detects it with probability {float(power):g}"

@@ -113,7 +113,7 @@ class Hull:
                     highest_value, highest_table = plane.at(triple), triple
         piece_count = len(pieces)
         # A table at least half as far above as the bound suffices: the next plane goes through it.
-        while pieces and -pieces[0].bound - level > 2 * (highest_value - level):
+        while pieces and -pieces[0].negated_bound - level > 2 * (highest_value - level):
             _, _, arc, start, end = heapq.heappop(pieces)
             middle = (arc.first_rho + arc.last_rho) // 2
             if middle == arc.first_rho:
@@ -138,8 +138,8 @@ class Hull:
 class _ArcPiece(NamedTuple):
     """A part of an arc in the priority queue: greatest bound first, then oldest."""
 
-    bound: float
-    """Negative upper bound of the plane's value on the part."""
+    negated_bound: float
+    """Upper bound of the plane's value on the part, negated: a heap pops its smallest first."""
     number: int
     """Serial number, which breaks ties."""
     arc: Arc
@@ -179,8 +179,8 @@ LEAVING_SHARE_MIN = 1e-12
 TRIANGLE_AREA_MIN = 1e-14
 """Area of a triangle in (accuracy, F1) below which its three tables count as collinear."""
 EARLIER_RESULTS_MAX = 12
-"""Maximum number of results of earlier searches that are tried first, since models have similar
-scores on a task."""
+"""Maximum number of results kept per search direction. They are tried before a new search: models
+have similar scores on a task, so the tables found for one often settle the next."""
 
 
 class ImpossibleMetric(NamedTuple):

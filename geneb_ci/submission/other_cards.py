@@ -21,7 +21,7 @@ _NAMED_REPOSITORY = re.compile(r"\b(?:of|from)\s+`?([\w.-]+/[\w.-]+)`?(?=[\s.,;)
 """Repository that a sentence names after "of" or "from", without a link."""
 _DIGEST = re.compile(r"(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z])")
 _COMMIT = re.compile(r"(?<![0-9a-z])[0-9a-f]{40}(?![0-9a-z])")
-STATEMENT_MIN = 40
+FIELD_TEXT_MIN = 40
 """Minimum length of a statement that two people would not write identically by chance."""
 
 
@@ -69,8 +69,8 @@ def card_facts(card: Card) -> CardFacts:
     weights_text = weights_field.value if weights_field else ""
     return CardFacts(
         title.group(1).strip(" \t#") if title else "",
-        _plain_statement(weights_text),
-        _plain_statement(training_field.value if training_field else ""),
+        _plain_field_text(weights_text),
+        _plain_field_text(training_field.value if training_field else ""),
         links_in(weights_text),
         repositories_in(weights_text),
         frozenset(_DIGEST.findall(weights_text)),
@@ -78,15 +78,15 @@ def card_facts(card: Card) -> CardFacts:
     )
 
 
-def _plain_statement(statement: str) -> str:
-    """Return a statement in lower case, without markup; "" if shorter than `STATEMENT_MIN`."""
-    plain = " ".join(re.sub(r"[`*_<>]", "", statement).casefold().split())
-    return plain if len(plain) >= STATEMENT_MIN else ""
+def _plain_field_text(text: str) -> str:
+    """Return a field's text in lower case, without markup; "" if shorter than `FIELD_TEXT_MIN`."""
+    plain = " ".join(re.sub(r"[`*_<>]", "", text).casefold().split())
+    return plain if len(plain) >= FIELD_TEXT_MIN else ""
 
 
-def links_in(statement: str) -> frozenset[str]:
+def links_in(text: str) -> frozenset[str]:
     """Return the links in a text, in lower case, without punctuation at the end."""
-    return frozenset(link.rstrip(".,;/").casefold() for link in _LINK.findall(statement))
+    return frozenset(link.rstrip(".,;/").casefold() for link in _LINK.findall(text))
 
 
 def repositories_in(statement: str) -> frozenset[str]:

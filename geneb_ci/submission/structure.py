@@ -126,8 +126,8 @@ def version_of(document: object) -> str | None:
     return version if version in VERSIONS else None
 
 
-def model_key_of(document: object) -> str | None:
-    """Return the key of a document's typed model in `MODELS`; None for an unknown version."""
+def format_key_of(document: object) -> str | None:
+    """Return the key in `MODELS` of the class for a document; None for an unknown version."""
     version = version_of(document)
     is_by_entry = version == "1.1" and isinstance(document, dict) and ENTRY_MEMBER in document
     return BY_ENTRY if is_by_entry else version
@@ -154,7 +154,7 @@ def check_structure(value: object) -> "tuple[Submission | None, list[Fault]]":
 
     from reference_harness.formats.submission import MODELS
 
-    version = model_key_of(value)
+    version = format_key_of(value)
     model = MODELS[version or "1.0"]
     faults = [] if version or value.get("schema_version") is UNUSABLE else [unknown_version(value)]
     try:

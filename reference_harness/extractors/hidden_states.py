@@ -18,7 +18,7 @@ _ALL_STATES = {"output_hidden_states": True}
 
 
 class HiddenStates:
-    """A model that returns hidden states when called, from the declared part of its output."""
+    """Wraps a model: a call returns the hidden states from the declared part of its output."""
 
     def __init__(self, model: Any, inputs: ForwardArguments, output: str, layer: str) -> None:
         """Raise ExtractorError if the declared module does not exist."""

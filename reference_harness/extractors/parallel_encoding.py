@@ -49,7 +49,7 @@ index of the sequence of each piece."""
 
 @dataclass(frozen=True)
 class Encoding:
-    """A tokenizer with its length limit, and the preparation of letters before it."""
+    """Turns sequences into tokens: a change of letters, then a tokenizer with a length limit."""
 
     encoder: Encoder
     """Turns prepared letters into tokens, within the length limit."""

@@ -15,7 +15,7 @@ class BuiltInIdentity(NamedTuple):
     """Path, class and digest that identify a built-in extractor in a submission."""
 
     path: str
-    """`builtin:<name>`."""
+    """Text `builtin:<name>`, in place of the path of a file."""
     class_name: str
     """Name of the extractor's class."""
     sha256: str

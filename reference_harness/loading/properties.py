@@ -1,7 +1,7 @@
 """Properties of an extractor that a run checks: verified, not verified or contradicted.
 
-Those of `EXTRACTOR_PROPERTIES` are checked with a few short sequences; letters read and drift
-follow from the tasks.
+Those of `EXTRACTOR_PROPERTIES` are checked with a few short sequences; the other two,
+`letters-read` and `no-drift`, follow from what was measured on the tasks.
 """
 
 from collections.abc import Mapping

@@ -23,6 +23,7 @@ class TaskOfReceipt(NamedTuple):
 
     task_id: str
     receipt: TaskReceipt
+    """Numbers, width, size and digests of the task's embeddings."""
 
 
 class Cost(NamedTuple):

@@ -303,9 +303,10 @@ def scores_fitted_on_variants(
     further_embeddings: FurtherEmbeddings,
     draws: Mapping[str, FewShotDraws],
 ) -> dict[str, list[float]]:
-    """Return the scores of the published few-shot probes, fitted on variants of their sequences.
+    """Return the MCC of each benchmark seed's few-shot probe, fitted on variants, by regime.
 
-    A sequence without a variant is used unchanged. Raise ProbeError.
+    Each training sequence that the seed draws is replaced by its variant; one without a variant is
+    used unchanged. Raise ProbeError.
     """
     indices = further_embeddings.indices_of(SUPPORT_SPLIT)
     index_of = dict(zip(further_embeddings.rows[indices].tolist(), indices.tolist(), strict=True))

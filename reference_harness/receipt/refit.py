@@ -36,6 +36,7 @@ class RefitJob:
     receipt: TaskReceipt
     benchmark: Benchmark
     source: Source
+    """Where the sequences and labels of the task are read."""
     further: FurtherFiles
     """Files of variants of training and support sequences, and of their embeddings."""
 

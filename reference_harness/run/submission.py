@@ -32,7 +32,7 @@ def meta_of(members: dict[str, Any]) -> Meta:
 
 
 def undeclared_fields(description: dict[str, Any]) -> list[str]:
-    """Return the fields that an extractor must declare for a submission of format 1.1."""
+    """Return the fields required by format 1.1 that an extractor does not declare."""
     embedding = description["embedding"]
     missing_fields = [key for key in REQUIRED_FIELDS if embedding[key] == UNDECLARED]
     return missing_fields + (["source"] if description["model"]["kind"] == UNDECLARED else [])

@@ -388,7 +388,7 @@ TRIED: dict[str, Any] = {
         (lambda result: own_fresh(result)["fresh"].update(right=201), "are right than were made"),
         (
             lambda result: result.update(schema_version="2.1", bounds=[]),
-            "fresh set, unlike records of version 2.1",
+            "fresh set, which records of version 2.1 cannot have",
         ),
     ],
 )
@@ -489,13 +489,16 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
         ),
         (
             refitted(schema_version=WITH_COLUMN_TOLERANCES, tasks=varied().model_dump()["tasks"]),
-            "the record has probes fitted on variants, unlike records of version",
+            "the record has probes fitted on variants, which records of version",
         ),
         (
             refitted(cells={**CELLS, "of_record": 3}),
             "no decisions of the probes of record, whose scores were compared",
         ),
-        (refitted(variants=None), "the record has no variants, unlike records of version 2.1"),
+        (
+            refitted(variants=None),
+            "the record has no variants, which records of version 2.1 must have",
+        ),
         (refitted(tasks=varied().model_dump()["tasks"]), "0 of the strongest training embeddings"),
         (
             refitted().model_copy(update={"schema_version": WITH_COLUMN_TOLERANCES, "refits": []}),
@@ -537,7 +540,7 @@ ONE_KIND = {"substituted": {"rows": 41, "worse": 0, "better": 0}}
     [
         (varied(40), "memorised is False, which contradicts the numbers"),
         (varied(memorised=True), "memorised is True, which contradicts the numbers"),
-        (varied(41), "substituted: 41 of 40 changed"),
+        (varied(41), "substituted: 41 of 40 decisions changed"),
         (varied(rows=39), "39 sequences per task were varied, expected 40"),
         (varied(kinds=ONE_KIND, others={}), "41 test sequences were varied"),
         (varied(kinds={}), "expected only the kind .substituted. of variants of test sequences"),

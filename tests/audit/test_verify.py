@@ -367,7 +367,7 @@ NONE: dict[str, Any] = {"kinds": {}, "training": None, "others": {}}
         ),
         (
             {"others": {"1shot, record": {"fits": 5, "kinds": {"cropped": TOO_MANY}}}},
-            "variants: 1shot, record, cropped: 300 of 200 changed",
+            "variants: 1shot, record, cropped: 300 of 200 decisions changed",
         ),
         (
             {"tasks": {"t": NONE}},
@@ -377,7 +377,7 @@ NONE: dict[str, Any] = {"kinds": {}, "training": None, "others": {}}
         ({"rows": 1}, "1 sequences per task were varied, expected 2000"),
         (
             {"training": {"rows": 10, "worse": 6, "better": 6}},
-            "variants: training: 12 of 10 changed",
+            "variants: training: 12 of 10 decisions changed",
         ),
     ],
 )

@@ -39,7 +39,7 @@ def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
     refusal = structure.other_file(value)
     if refusal is not None:
         return None, [refusal]
-    key = structure.model_key_of(value)
+    key = structure.format_key_of(value)
     version = structure.version_of(value)
     is_rejected = value.get("schema_version") is UNUSABLE
     faults = [] if version or is_rejected else [structure.unknown_version(value)]

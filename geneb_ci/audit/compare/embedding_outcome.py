@@ -225,9 +225,9 @@ class Effect(StrictModel):
     """Effect of all deviations on the test loss in the full regime, over all tasks."""
 
     training: PartEffect
-    """Effect of training embeddings, support embeddings included."""
+    """Effect of deviating training embeddings, of support too, on the test loss."""
     test: PartEffect
-    """Effect of test embeddings."""
+    """Effect of deviating test embeddings on the test loss."""
 
 
 class RefitTask(StrictModel):

@@ -314,7 +314,7 @@ def _never_drawn_error(error_class: type[StepMismatch], name: str, reason: str) 
 
 
 NO_SERVER_REMARK = (
-    "the draw names no server that shows its commitment: its signer alone states the time"
+    "the draw names no server that shows its commitment: only its signer says when it was made"
 )
 UNLINKED_REMARK = (
     "the record names no earlier statement: if one were deleted, nothing would show it"

@@ -88,7 +88,7 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     if (outcome.effect is None) != (outcome.schema_version == WITH_ROW_TOLERANCES):
         _refuse(
             f"the record {'lacks' if outcome.effect is None else 'has'} the effect on the test "
-            f"loss, unlike records of version {outcome.schema_version}"
+            f"loss, which records of version {outcome.schema_version} cannot have"
         )
     cells = outcome.cells
     if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
@@ -138,12 +138,15 @@ def _check_refits(outcome: EmbeddingOutcome, task_ids: list[str]) -> None:
     if outcome.schema_version in WITHOUT_REFITS:
         if outcome.refits or (outcome.variants is not None and outcome.variants.training):
             _refuse(
-                "the record has probes fitted on variants, unlike records of version "
-                f"{outcome.schema_version}"
+                "the record has probes fitted on variants, which records of version "
+                f"{outcome.schema_version} cannot have"
             )
         return
     if outcome.variants is None:
-        _refuse(f"the record has no variants, unlike records of version {outcome.schema_version}")
+        _refuse(
+            "the record has no variants, which records of version "
+            f"{outcome.schema_version} must have"
+        )
         return
     expected_tasks = refit_tasks(outcome.plan, task_ids)
     if [refitted.task for refitted in outcome.refits] != expected_tasks:
@@ -218,7 +221,10 @@ def _check_fresh(fresh: FreshResult | None, outcome: EmbeddingOutcome) -> None:
     if fresh is None:
         return
     if outcome.schema_version in WITHOUT_BOUNDS or outcome.variants is None:
-        _refuse(f"the record has a fresh set, unlike records of version {outcome.schema_version}")
+        _refuse(
+            "the record has a fresh set, which records of version "
+            f"{outcome.schema_version} cannot have"
+        )
         return
     test_counts = {task.task: task.test for task in outcome.tasks}
     if set(fresh.others) != set(outcome.variants.others):

@@ -88,7 +88,7 @@ from geneb_ci.receipt.column_rule import (
 from geneb_ci.receipt.draw import drawn_embeddings
 from geneb_ci.receipt.embeddings import rescued_limit
 from geneb_ci.receipt.source import ReceiptFiles
-from geneb_ci.submission.structure import model_key_of
+from geneb_ci.submission.structure import format_key_of
 from reference_harness.formats.receipt_cells import ReceiptCells
 from reference_harness.formats.submission import MODELS, EmbeddingReceipt, SubmissionV12
 from reference_harness.formats.text import Say, plural
@@ -135,7 +135,7 @@ def committed_receipt(
 
     Raises AuditRefused if the submission has no receipt, StepMismatch if it has another one.
     """
-    parsed = MODELS[model_key_of(subject.document) or ""].model_validate(subject.document)
+    parsed = MODELS[format_key_of(subject.document) or ""].model_validate(subject.document)
     submission, receipt = submission_with_receipt(parsed, subject.benchmark)
     if receipt.root != plan.root:
         raise StepMismatch(

@@ -384,8 +384,9 @@ def variant_contradiction(result: VariantResult, expected_rows: int) -> str:
         return f"{result.rows} sequences per task were varied, expected {expected_rows}"
     differences = judged_differences(result.kinds, result.training, result.others)
     for name, decisions, _ in (*differences, *judged_task_differences(result.tasks)):
-        if decisions.worse + decisions.better > decisions.rows:
-            return f"{name}: {decisions.worse + decisions.better} of {decisions.rows} changed"
+        changed_count = decisions.worse + decisions.better
+        if changed_count > decisions.rows:
+            return f"{name}: {changed_count} of {decisions.rows} decisions changed"
     if result.tasks and pooled_decisions(result.tasks.values()) != pooled_decisions([result]):
         return "the sums of the decisions of the tasks are not the decisions of all together"
     if result.memorised != are_variants_flagged(

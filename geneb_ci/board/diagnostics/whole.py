@@ -166,7 +166,7 @@ def rounded_or_none(number: float) -> float | None:
 
 
 def scores_by_size(inputs: DiagnosticInputs) -> dict[str, document.ScoresBySize]:
-    """Return, by regime, the models that score higher than every model that is not larger."""
+    """Return, by regime, the Pareto front of macro score against number of parameters."""
     return {
         regime: document.ScoresBySize(pareto=pareto_models(_models_by_size(inputs, ranked_models)))
         for regime, ranked_models in inputs.ranked_models.items()

@@ -257,7 +257,7 @@ GAP_WITHOUT_REASON = Rule(
 
 
 def missing_evidence(context: Context) -> Iterator[Fault]:
-    """Report, once per regime, the scored tasks without evidence; format 1.0 has no evidence."""
+    """Report, once per regime, scored tasks that the member `evidence` lacks; not in format 1.0."""
     if version_of(context.document.value) in {None, "1.0"} or context.member("evidence") is None:
         return
     for regime in context.benchmark.regimes:
