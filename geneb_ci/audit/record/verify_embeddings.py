@@ -86,9 +86,10 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
         _check_strongest(task, is_expected=outcome.schema_version not in WITHOUT_REFITS)
     _check_repeats(outcome)
     if (outcome.effect is None) != (outcome.schema_version == WITH_ROW_TOLERANCES):
+        verb, modal = ("lacks", "must") if outcome.effect is None else ("has", "cannot")
         _refuse(
-            f"the record {'lacks' if outcome.effect is None else 'has'} the effect on the test "
-            f"loss, which records of version {outcome.schema_version} cannot have"
+            f"the record {verb} the effect on the test loss, which records of version "
+            f"{outcome.schema_version} {modal} have"
         )
     cells = outcome.cells
     if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:

@@ -214,7 +214,7 @@ class _EmbeddingRun:
             ):
                 raise ResultRefused(
                     f"the receipt is weak: {noise}",
-                    "draw whole tasks: `geneb-ci audit plan COMMITMENT_STEP --sample tasks`",
+                    "draw whole tasks: `geneb-ci audit plan COMMITMENT --sample tasks`",
                 )
             stage = "scoring"
             test = self._embedded_variants(all_variants.test, embedding_by_sequence)
