@@ -25,8 +25,8 @@ PROBE = """
 import json, sys
 from pathlib import Path
 from tests.harness.support import peak_rss
-from reference_harness.engine import threads
-threads.limit_to_scorer()
+from reference_harness.engine import blas
+blas.limit_to_scorer()
 import numpy as np
 from reference_harness.data.task_data import sequence_digests
 from reference_harness.run import task_job

@@ -139,8 +139,8 @@ def test_features_that_are_not_finite_are_refused(value: float) -> None:
 MEASURED = """
 import json, sys
 from tests.harness.support import peak_rss
-from reference_harness.engine import threads
-threads.limit_to_scorer()
+from reference_harness.engine import blas
+blas.limit_to_scorer()
 import numpy as np, scipy.linalg, scipy.special
 from reference_harness.probe import newton
 from reference_harness.receipt.rounding import WidenedEmbeddings

@@ -141,24 +141,27 @@ def test_refuses_what_cannot_be_fitted(train: np.ndarray, labels: list[int], say
 
 
 ARRAY_API = """
-from reference_harness.engine import threads
-threads.limit_to_scorer(array_api=True)
+from reference_harness.engine import blas
+blas.limit_to_scorer(array_api=True)
 import numpy as np
-from reference_harness import mini, probe
+from reference_harness import mini
 from reference_harness.loading.loader import load
+from reference_harness.probe import logistic
 embed = load("kmer").extractor.extract_embeddings
 for task_id in ("mini_promoter", "mini_species"):
     data = mini.load(task_id)
-    problem = probe.Problem(embed(data.train.sequences), data.train.labels,
-                            embed(data.test.sequences), data.test.labels)
-    few = probe.few_shot_indices(data.train.labels, 10, 13)
-    large = probe.Device("cpu", torch=True, size_min=problem.train.size)
+    problem = logistic.Problem(embed(data.train.sequences), data.train.labels,
+                               embed(data.test.sequences), data.test.labels)
+    few = logistic.few_shot_indices(data.train.labels, 10, 13)
+    large = logistic.Device("cpu", torch=True, size_min=problem.train.size)
     assert (large.fits_on(problem.train), large.fits_on(problem.train[few])) == (True, False)
-    small = [probe.fit_all(problem, [few], one)[0].predictions for one in (large, probe.CPU)]
+    small = [logistic.fit_all(problem, [few], device)[0].predictions
+             for device in (large, logistic.CPU)]
     assert (small[0] == small[1]).all()
     for rows in ([None], [few]):
-        torch_fit = probe.fit_all(problem, rows, probe.Device("cpu", torch=True, size_min=0))[0]
-        numpy_fit = probe.fit_all(problem, rows)[0]
+        torch_device = logistic.Device("cpu", torch=True, size_min=0)
+        torch_fit = logistic.fit_all(problem, rows, torch_device)[0]
+        numpy_fit = logistic.fit_all(problem, rows)[0]
         assert torch_fit.predictions.dtype == np.int64
         assert set(torch_fit.predictions) <= set(data.train.labels)
         print((torch_fit.predictions == numpy_fit.predictions).mean())
