@@ -24,8 +24,10 @@ def test_a_key_with_the_separator_takes_no_names_from_other_rows(tmp_path):
 
 END_SECONDS = 60
 TWO_THAT_SLEEP = """
-import os, time
+import os, signal, time
 from geneb_ci.common.parallel import in_processes
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 
 def work(item):
     os.write(1, b"%d\\n" % item)
