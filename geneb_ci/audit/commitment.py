@@ -174,7 +174,7 @@ TEXT_SUFFIXES = frozenset(
 
 
 class MethodIdentity(NamedTuple):
-    """What decides whether two commitments are about the same method."""
+    """The facts by which two commitments are about the same method, or not."""
 
     model_id: str
     code: str | None

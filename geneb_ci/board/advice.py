@@ -62,7 +62,7 @@ def parameter_count(params_text: str) -> int:
 
 
 class ModelRequest(StrictModel):
-    """What a visitor needs of a model."""
+    """A visitor's requirements of a model."""
 
     category: str | None
     """The kind of task; null for any."""

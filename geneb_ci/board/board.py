@@ -143,7 +143,7 @@ def read_checked_rows(root: Path, rules: tuple[Rule, ...]) -> CheckedFolder:
 
 
 class Analyses(NamedTuple):
-    """What is computed from the standard errors of all rows."""
+    """Results that are computed from the standard errors of all rows."""
 
     diagnostics: dict[str, Any]
     """The content of diagnostics.json."""

@@ -117,7 +117,7 @@ class DefectFile(StrictModel):
 
 
 class Marks(NamedTuple):
-    """What a reader should see of a row before relying on its scores."""
+    """Warnings and defects of a row, which are shown with its scores."""
 
     warnings: tuple[tuple[str, int], ...] = ()
     """Pairs of a rule and the number of its warnings, ordered by rule."""

@@ -31,7 +31,7 @@ Python import them automatically."""
 
 @dataclass(frozen=True)
 class Blob:
-    """What a git tree has at one path: a file, a link or a submodule."""
+    """An entry of a git tree: a file, a link or a submodule."""
 
     mode: str
     """Git mode, such as REGULAR; a hostile tree may have other modes."""
@@ -63,7 +63,7 @@ class RepositoryFolders:
 
 
 class RivalKind(enum.StrEnum):
-    """What two open pull requests can have in common."""
+    """Kinds of collision of two open pull requests."""
 
     FILE = "file"
     """A changed file."""
@@ -100,7 +100,7 @@ class ChangeFault:
 
 @dataclass(frozen=True)
 class Change:
-    """What a pull request changes relative to the base branch."""
+    """The change that a pull request makes to the base branch."""
 
     files: tuple[FileChange, ...]
     """In the order of their paths."""

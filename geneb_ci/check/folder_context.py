@@ -1,4 +1,4 @@
-"""What the files of a folder are checked against: benchmark, policy and other rows."""
+"""Data against which the files of a folder are checked: benchmark, policy, other rows."""
 
 import array
 import binascii
@@ -76,13 +76,13 @@ def _doubles(base64_text: str) -> "array.array[float]":
 
 @dataclass(frozen=True)
 class FolderContext:
-    """What all files of one folder are checked against."""
+    """The data against which all files of a folder are checked."""
 
     layout: Layout
     benchmark: Benchmark
     policy: Policy
     registry: ModelRegistry
-    """What is known about each model."""
+    """The entry of each model in the model registry."""
     peers: Peers
     """The rows with which a file is compared, the other files of the folder included."""
     cards: OtherCards

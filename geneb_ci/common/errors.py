@@ -111,7 +111,7 @@ class ExtractorRefused(GenebError):
 
     exit_code = Exit.NOT_CHECKED
     log: str = ""
-    """What the extractor printed."""
+    """The output of the extractor."""
     stage: str = "embedding"
     """The step of the audit that failed."""
     task: str = ""

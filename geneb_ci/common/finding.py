@@ -27,9 +27,9 @@ class Fault:
     """Member that has the problem; () for the document as a whole."""
     message: str
     found: str = ""
-    """What the document has, in a few words."""
+    """The value in the document, in a few words."""
     expected: str = ""
-    """What it should have, in a few words."""
+    """The expected value, in a few words."""
     at: int | None = None
     """Offset of the problem in code points; None if the position follows from `path`."""
     on_key: bool = False
@@ -216,7 +216,7 @@ ROWS_MIN = 8
 
 
 class Need(enum.StrEnum):
-    """What a rule needs besides the submission, such as other rows or the model card."""
+    """Inputs of a rule besides the submission, such as other rows or the model card."""
 
     OTHER_ROWS = "other-rows"
     MANY_ROWS = "many-rows"

@@ -31,7 +31,7 @@ class Authorship(enum.StrEnum):
 
 
 class Evidence(enum.StrEnum):
-    """What others did to confirm the scores of a row, whoever its author is."""
+    """How others confirmed the scores of a row, whoever its author is."""
 
     NONE = "none"
     CHECKED = "checked"

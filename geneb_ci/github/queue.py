@@ -71,7 +71,7 @@ class NextAction(NamedTuple):
     step: QueueStep
     """The kind of work."""
     action: str
-    """What to do, in words, or a command."""
+    """The next action, in words or as a command."""
     reason: str = ""
     """Reasons to ask a contributor or to audit a row."""
 

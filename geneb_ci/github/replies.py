@@ -355,7 +355,7 @@ class UnreadablePull(NamedTuple):
     head_sha: str | None
     """Id of the head commit; None if it cannot be read either."""
     reason: str
-    """What is invalid in GitHub's answer."""
+    """Description of what is invalid in GitHub's answer."""
 
 
 class _NumberedHead(NumberedItem):

@@ -112,7 +112,7 @@ class WrittenParts(NamedTuple):
 
 
 class WriteResult(NamedTuple):
-    """What was written about one pull request, or about one group of the merge queue."""
+    """The result of writing about one pull request, or about one group of the merge queue."""
 
     subject: str
     """Number of the pull request, or commit of the group; else what was written, in words."""

@@ -19,7 +19,7 @@ RETRY_FIX = "run `geneb-ci reconcile`"
 
 
 class PullState(enum.StrEnum):
-    """What a sweep did with a pull request, in the words of its report: "3 judged now"."""
+    """Outcome of a sweep for a pull request, in the words of its report: "3 judged now"."""
 
     CURRENT = "have their verdict"
     SHARED = "have the commit of another"

@@ -43,7 +43,7 @@ MEANING_BY_WORD = {
         "mixed": "nucleotides and amino acids",
     },
 }
-"""What the words of the paper mean: by name of a fact, then by word."""
+"""Meaning of the words of the paper: by name of a fact, then by word."""
 
 
 def word_with_meaning(fact: str, word: str | None) -> str | None:

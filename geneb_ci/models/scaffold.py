@@ -43,7 +43,7 @@ for them."""
 
 @dataclass(frozen=True)
 class HubModel:
-    """What the repository of a model on the Hub says about the model."""
+    """Facts about a model from its repository on the Hub."""
 
     location: str
     """Repository: OWNER/NAME."""

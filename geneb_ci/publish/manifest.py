@@ -23,7 +23,7 @@ Line = Annotated[str, Field(max_length=LINE_CHARACTERS_MAX)]
 EventKind = Literal[
     "include", "change", "correction", "audit", "withdrawal", "relabel", "dispute", "removal"
 ]
-"""What happened to a row; the glossary explains each kind."""
+"""Kinds of events in the history of a row."""
 
 
 class EventEvidence(StrictModel):

@@ -185,7 +185,7 @@ class ComparedRegime(NamedTuple):
     """The comparison of two models in one regime."""
 
     over: str
-    """What the resamples for the intervals draw again: test sequences or tasks."""
+    """The unit that resamples for the intervals draw: test sequences or tasks."""
     scores: tuple[ComparedScore, ...]
     """The mean over categories, then each category."""
     by_task: tuple[ComparedScore, ...]

@@ -60,7 +60,7 @@ FEATURE_MAX = 2.0**50
 
 
 class TaskInfluence(NamedTuple):
-    """What the influence of each embedding of a task is computed from: h = H^-1 g, and a centre."""
+    """Inputs of the influence of each embedding of a task: h = H^-1 g, and a centre."""
 
     weights: Float64Array
     """(d, c) part of h for the weights of the probe."""

@@ -70,7 +70,7 @@ class ReceiptStep(NamedTuple):
     reason: str = ""
     """Reason of the refusal; "" if the step was not refused."""
     fix: str = ""
-    """What to do about the refusal."""
+    """Advice about the refusal."""
 
 
 @dataclass(frozen=True)

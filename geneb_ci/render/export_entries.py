@@ -66,7 +66,7 @@ def record_links(row: Row, site: Site) -> list[RecordLink]:
 
 
 class ValueDescription(NamedTuple):
-    """What an exported value is, and who vouches for it."""
+    """Meaning of an exported value, and who vouches for the value."""
 
     meaning: str
     """Meaning of the value as a text, such as the name of its metric."""

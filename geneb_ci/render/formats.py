@@ -111,7 +111,7 @@ class SkippedRules(NamedTuple):
     """Rules that were not run because of one unmet need."""
 
     need: Need
-    """What the rules need and do not have."""
+    """Inputs that rules need and that are missing."""
     rules: list[str]
     """Ids of the rules."""
     files: int

@@ -27,7 +27,7 @@ LEVELS = {
     1: "namespaces and Landlock, without bubblewrap",
     0: "no sandbox: for your own code only; such an audit never counts",
 }
-"""What confines the extractor at each level of the sandbox, as text."""
+"""Text that says how each level of the sandbox confines the extractor."""
 KIND_BY_LEVEL = {4: BUBBLEWRAP, 3: GVISOR, 2: BUBBLEWRAP, 1: LANDLOCK, 0: NONE}
 """The kind of sandbox that confines the extractor, by level."""
 DEFAULT_LEVEL = 2

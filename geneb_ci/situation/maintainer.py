@@ -22,12 +22,12 @@ CORRECTION_TEXT = (
     "the author of the row may correct the row; if the audit was wrong, withdraw the record of the "
     "audit: geneb-ci audit withdraw RECORD --reason WHY"
 )
-"""What follows if an audit differs."""
+"""Text about the consequences of an audit that differs."""
 _KEY_ENTRY_TEXT = (
     f"the command prints the entry of the key for {KEYS_PATH}; the key counts as soon as main has "
     "this entry"
 )
-"""What to do with a new key."""
+"""Advice about a new key."""
 APPLY_COMMAND = "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply"
 """Command that pushes a new board to GitHub and sets up the repository and the Space."""
 AUDIT_LABEL = "audit"

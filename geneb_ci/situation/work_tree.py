@@ -103,7 +103,7 @@ class CloneState:
     refusal: str = ""
     """Why git cannot read the clone; "" if it can."""
     refusal_fix: str = ""
-    """What to do about the refusal."""
+    """Advice about the refusal."""
 
     def refusal_lines(self, role: str, subject: str = "") -> Iterator[str]:
         """Yield why git cannot read the clone, and what to do.

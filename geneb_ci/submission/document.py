@@ -100,11 +100,11 @@ _FAST_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 """A decoder without checks; `_is_faultless` judges whether `_CHECKING_DECODER` is needed."""
 _WHITESPACE = b" \t\n\r"
 _CONTROL_CLASS = b"c"
-"""What a control character becomes by `_CHARACTER_CLASSES`."""
+"""Character by which `_CHARACTER_CLASSES` replaces a control character."""
 _TOO_LONG_NUMBER = b"0" * (NUMBER_CHARS_MAX + 1)
-"""What the beginning of a number that is too long becomes by `_CHARACTER_CLASSES`."""
+"""Beginning of a number that is too long, after `_CHARACTER_CLASSES`."""
 _NAME_END_CLASSES = b'":'
-"""What the end of a member's name and the colon become by `_CHARACTER_CLASSES`."""
+"""End of a member's name and the colon, after `_CHARACTER_CLASSES`."""
 
 
 def _character_class(byte: int) -> str:

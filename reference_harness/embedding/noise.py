@@ -51,7 +51,7 @@ Embeddings = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Noise:
-    """What determines the noise of one jittered copy of a task's embeddings."""
+    """Parameters of the noise of one jittered copy of a task's embeddings."""
 
     dtype: Dtype
     seed: int

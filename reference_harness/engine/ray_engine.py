@@ -44,7 +44,7 @@ NOTICE_SECONDS = 60.0
 Progress = Callable[[int, int], None]
 """Function that receives how many sequences and letters were newly embedded."""
 RunEvent = EmbedResult | ProbeResult | ProbeFailure | Notice
-"""What an engine returns to the run."""
+"""Types of results that an engine returns to the run."""
 
 
 @dataclass

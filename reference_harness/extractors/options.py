@@ -71,7 +71,7 @@ _REPLACEMENTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 """Option -> (expected value, for a message; function that checks one replacement)."""
 _JSON_OBJECT = 'a JSON object such as {"name": 1}'
-"""What a message expects of an option in `_JSON_OPTIONS`."""
+"""Expected value of each option of `_JSON_OPTIONS`, in the words of a message."""
 
 
 @dataclass(frozen=True, kw_only=True)

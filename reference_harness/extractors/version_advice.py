@@ -75,7 +75,7 @@ _ENVIRONMENT_ADVICE = (
     "model registry pins (docs/maintainer/models.md: `[run.environment]`), or write your own "
     "extractor (docs/contributor/extractor.md)"
 )
-"""What to do if the model needs other versions."""
+"""Advice for a model that needs other versions."""
 
 
 def version_advice(folder: Path | None, error: BaseException, *, own_code: bool) -> str:

@@ -120,7 +120,7 @@ class TextForm(_Condition):
     pattern: str
     """Regular expression that the whole text must match."""
     description: str
-    """What the text must look like, for a message."""
+    """Description of the required text, for a message."""
 
     def unmet_expectation(self, value: Any) -> str | None:
         """Return the description of the form; None if the whole text matches the pattern."""

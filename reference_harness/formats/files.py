@@ -21,7 +21,7 @@ _KIND_BY_FILE_TYPE = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-"""What a path is if not a regular file, by the file type that `os.stat` reports."""
+"""Names of what is not a regular file, by the file type that `os.stat` reports."""
 
 
 class NotReadable(Exception):  # noqa: N818 (named after what is wrong with the file)
@@ -318,7 +318,7 @@ LINE_ENDS_FIX = (
     "git converts them in this clone: run `git config core.autocrlf false` and check the file out "
     "again, or write the file with those line ends"
 )
-"""What to do if git changed the line ends of a file, so that its digest differs."""
+"""Advice for a file whose digest differs because git changed its line ends."""
 
 
 def has_sha256(raw: bytes, digest: str) -> bool:

@@ -27,9 +27,9 @@ class Recognition(NamedTuple):
     kind: str
     """Id of the rule that reports such a file, such as "lfs-pointer"."""
     title: str
-    """What the file is, with an article, such as "a Git LFS pointer"."""
+    """Kind of the file, with an article, such as "a Git LFS pointer"."""
     fix: str
-    """What to do."""
+    """Advice for the file."""
     lines: tuple[int, ...] = (1,)
     """Numbers, from 1, of the lines that show the format."""
 
@@ -46,20 +46,20 @@ class Recognition(NamedTuple):
 
 
 _UNPACK_FIX = "unpack it, and pass the file in it"
-"""What to do with an archive or a compressed file."""
+"""Advice for an archive or a compressed file."""
 _SAVE_AS_TEXT_FIX = (
     'save it as UTF-8 without a byte order mark; in Python: open(path, "w", encoding="utf-8")'
 )
-"""What to do with text in another encoding, or with a byte order mark."""
+"""Advice for text in another encoding, or with a byte order mark."""
 _DOWNLOAD_FIX = "download the file itself: use the link to its bytes, not to a page about it"
-"""What to do with a web page or a reply of a server."""
+"""Advice for a web page or a reply of a server."""
 _LFS_FIX = (
     "get the file itself: `git lfs pull`. A submission is small enough for git: `git lfs untrack` "
     "its pattern, add the file again and commit it"
 )
-"""What to do with a pointer of Git LFS."""
+"""Advice for a pointer of Git LFS."""
 _WEIGHTS_FIX = "pass the results of a run; weights are its input: `geneb-harness run --model`"
-"""What to do with a file of weights."""
+"""Advice for a file of weights."""
 _FIRST_BYTES: tuple[tuple[bytes, str, str, str], ...] = (
     (b"version https://git-lfs.github.com/spec/", POINTER, "a Git LFS pointer", _LFS_FIX),
     (b"version https://hawser.github.com/spec/", POINTER, "a Git LFS pointer", _LFS_FIX),
@@ -206,7 +206,7 @@ _CONFLICT_FIX = (
     "resolve the conflict: at each of these places keep one side, delete the lines with <<<<<<<, "
     "======= and >>>>>>>, then `git add FILE` and commit"
 )
-"""What to do with a merge conflict."""
+"""Advice for a merge conflict."""
 
 
 def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
@@ -271,11 +271,11 @@ class ForeignFormat(NamedTuple):
     """A format of another program: its title, a test of the value, and what to do."""
 
     title: str
-    """What a file of the format is, with an article."""
+    """Kind of a file of the format, with an article."""
     is_format: Callable[[Mapping[str, Any]], bool]
     """Whether a JSON object has the format."""
     fix: str
-    """What to do instead."""
+    """Advice for such a file."""
 
 
 def _has_members(*members: str) -> Callable[[Mapping[str, Any]], bool]:
@@ -329,13 +329,13 @@ def _is_lm_eval_result(value: Mapping[str, Any]) -> bool:
 
 
 _PACK_FIX = "collect all results of the model: `geneb-ci pack FOLDER`"
-"""What to do with the results of single tasks."""
+"""Advice for the results of single tasks."""
 _OTHER_PROTOCOL_FIX = (
     "its numbers are of another protocol: run the benchmark, `geneb-harness run --submission FILE`"
 )
-"""What to do with results of another protocol."""
+"""Advice for results of another protocol."""
 _MODEL_FIX = "pass the results of a run; `geneb-ci new OWNER/MODEL` describes a model"
-"""What to do with a file of a model."""
+"""Advice for a file of a model."""
 FOREIGN_FORMATS: tuple[ForeignFormat, ...] = (
     ForeignFormat(
         "a log of upstream's pipeline of one task",

@@ -13,7 +13,7 @@ from .properties import properties_of
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractorFacts:
-    """What a run records of a loaded extractor. It is sent between processes, so it is small."""
+    """Facts about a loaded extractor, sent between processes and so small."""
 
     path: str
     """`builtin:<name>`, or the path of the module as given."""

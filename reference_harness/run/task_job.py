@@ -64,7 +64,7 @@ class ScoredRegime(NamedTuple):
 
 @dataclass(frozen=True)
 class ProbeTaskJob:
-    """What a worker needs to score a task. It is pickled, so the embeddings stay in the cache."""
+    """Inputs of scoring a task. They are pickled, so the embeddings stay in the cache."""
 
     task_id: str
     cache: Path | str

@@ -258,7 +258,7 @@ class RegimeBound(StrictModel):
 
 
 class ReceiptFacts(StrictModel):
-    """What the submission states about its receipt."""
+    """Facts about the receipt, as the submission states them."""
 
     root: Hex64
     """Merkle root of the embeddings of the receipt."""
@@ -278,7 +278,7 @@ class EmbeddingOutcome(StrictModel):
     schema_version: EmbeddingVersion
     plan: EmbeddingPlan
     receipt: ReceiptFacts
-    """What the submission states about its receipt."""
+    """Facts about the receipt, as the submission states them."""
     cells: ComparedCells
     """The comparison of the claims with the cells recomputed from the receipt."""
     tasks: Annotated[list[ComparedTask], Field(min_length=1)]

@@ -173,7 +173,7 @@ class DrawnTask(NamedTuple):
 
     task: str
     receipt_task: ReceiptTask
-    """What the receipt states about the task."""
+    """Facts about the task's embeddings, as the submission states them."""
     drawn: DrawnEmbeddings
     """The drawn rows by part, and the sizes of the strata. One part has the training embeddings
     that could affect scores most."""

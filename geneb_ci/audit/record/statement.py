@@ -73,7 +73,7 @@ class Record(NamedTuple):
     audit_id: str
     signer: Signer
     outcome: AnyOutcome
-    """What the audit found."""
+    """The outcome of the audit: its comparisons and the verdict."""
     sha256: str
     """Digest of the signed bytes."""
     heads: Mapping[str, str] | None = None

@@ -202,7 +202,7 @@ class VerificationStep(NamedTuple):
     name: str
     state: StepState
     message: str = ""
-    """What differs or is missing; for a step that holds, a remark or ""."""
+    """Description of what differs or is missing; of a step that holds, a remark or ""."""
     fix: str = ""
 
 

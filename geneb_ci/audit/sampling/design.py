@@ -37,7 +37,7 @@ _RESTORE_FIX = "restore the file from the main branch, or fix it: the shipped on
 
 
 class AuditPolicy(StrictModel):
-    """What maintainers require of audits: the table `[audit]` of policy.toml."""
+    """The maintainers' requirements of audits: the table `[audit]` of policy.toml."""
 
     drawn: Positive
     """Number k of tasks of the guaranteed sample, at most the tasks of the benchmark; if a row has

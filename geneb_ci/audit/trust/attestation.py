@@ -39,7 +39,7 @@ class Author(enum.StrEnum):
 
 
 class ScoreEvidence(enum.StrEnum):
-    """What audits show about the scores of one task in one regime; see SCORE_EVIDENCE_MEANING."""
+    """Result of audits for the scores of a task in a regime; see SCORE_EVIDENCE_MEANING."""
 
     RERUN = "rerun"
     SAMPLED = "sampled"
@@ -50,7 +50,7 @@ class ScoreEvidence(enum.StrEnum):
 
 
 SUBMITTERS_WORD = "the submitter's word"
-"""What attests a value that no audit compared."""
+"""Text for a value that no audit compared."""
 SCORE_EVIDENCE_MEANING = {
     ScoreEvidence.RERUN: "rerun, equal within the tolerance",
     ScoreEvidence.SAMPLED: "not rerun; a random sample of the tasks was, and agrees",
@@ -61,7 +61,7 @@ SCORE_EVIDENCE_MEANING = {
         "in dispute: an audit of the row differs, or its last runs were aborted"
     ),
 }
-"""What attests a score, as text, by its evidence."""
+"""Text that says what attests a score, by its evidence."""
 
 
 class EvidenceByRerun(NamedTuple):
@@ -111,7 +111,7 @@ class FieldGroup(NamedTuple):
 
     @property
     def statement(self) -> str:
-        """What attests the fields, as text, if no audit compares them."""
+        """Text that says what attests the fields if no audit compares them."""
         if self.author is Author.SUBMITTER:
             return SUBMITTERS_WORD
         return f"{self.author} from {', '.join(self.basis)}" if self.basis else str(self.author)
@@ -393,12 +393,12 @@ class RowAttestation:
 
     @property
     def statements(self) -> tuple[FieldAttestation, ...]:
-        """What attests the scores; empty if only the submitter's word does."""
+        """Attestations of the scores; empty if only the submitter's word attests them."""
         return (*self._score_statements(), *self._canonical_statements())
 
     @property
     def every_statement(self) -> tuple[FieldAttestation, ...]:
-        """What attests each group of fields, in the order of FIELD_GROUPS; some have several."""
+        """Attestations of all groups of fields, in the order of FIELD_GROUPS; some have several."""
         scores = tuple(self._score_statements()) or (FieldAttestation(SCORES, SUBMITTERS_WORD),)
         statements = {SCORES: scores, CANONICAL: tuple(self._canonical_statements())}
         return tuple(

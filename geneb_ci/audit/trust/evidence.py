@@ -183,7 +183,7 @@ class _EndedRun(NamedTuple):
     is_abort: bool
     is_by_receipt: bool
     identity: MethodIdentity
-    """What the method of the run is compared by."""
+    """The facts by which the method of the run is compared."""
     submission: str
     """SHA-256 of the submission."""
 

@@ -70,7 +70,7 @@ class EmbeddingAuditFacts:
     missing: tuple[str, ...] = ()
     """Tasks and regimes that the policy requires and for which the receipt has no cells."""
     rule_gap: str = ""
-    """What the comparison of an earlier version does not detect; "" for an audit by a later one."""
+    """Alterations that the comparison of an earlier version misses; "" for a later version."""
     weakness: str = ""
     """The reason why embeddings of the receipt cannot be compared within useful tolerances, or
     ""."""
@@ -156,7 +156,7 @@ class Audit:
     signer: str = ""
     """Owner of the key that signed the record."""
     by_receipt: EmbeddingAuditFacts | None = None
-    """What only an audit by receipt has; None for an audit of tasks."""
+    """Facts that only an audit by receipt has; None for an audit of tasks."""
     fresh_tasks: int = 0
     """Number of tasks with fresh sequences."""
     is_practice: bool = False
@@ -174,7 +174,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class EvidenceRequirements:
-    """What the policy requires of audits, and what the current benchmark contains."""
+    """Requirements of the policy, and the tasks of the present benchmark."""
 
     minimum_drawn: int
     """Number of drawn tasks that a row needs to be `audited`."""
@@ -256,7 +256,7 @@ class Decision:
     reason: str
     """Why the row has this evidence, as a sentence."""
     evidence: Evidence = Evidence.CHECKED
-    """What others did to confirm the scores."""
+    """The evidence of the row: how others confirmed the scores."""
     is_official: bool = False
     """Whether the benchmark's authors wrote the file."""
     audit: AuditSummary | None = None

@@ -45,7 +45,7 @@ class ModelFacts(StrictModel):
     authorship: str
     """Whose file it is: `official` or `contributed`."""
     evidence: str
-    """What others did to confirm the scores."""
+    """The evidence of the row: how others confirmed the scores."""
     params: Count
     """Number of parameters that the board shows."""
     params_in_paper: Count | None
